@@ -18,7 +18,7 @@ from biasmeter.terminal.comparison_output import print_systems
 from replay.pairing import PairingSpec, compare_stored
 from replay.plan import prepare, read_spec
 from replay.selection import client_selection
-from replay.sending import cost_json, estimate_cost
+from replay.sending import cost_json, forecast_cost
 from replay.traffic import read_grouping
 
 if TYPE_CHECKING:
@@ -33,16 +33,16 @@ def compare(
     Parameters
     ----------
     select
-        Which traffic, such as ``route=desk,last=30d``; or ``all``.
+        Selection of the traffic, such as ``route=desk,last=30d``; or ``all``.
     by
-        What is compared: ``tag.NAME``, ``route``, ``model`` or ``system``.
+        Field whose values are compared: ``tag.NAME``, ``route``, ``model`` or ``system``.
     yes
         Whether judges may be asked about answers that have not been read yet.
 
     Raises
     ------
     UsageError, InputError, StoreUnavailable
-        As the command.
+        The command would fail with the same error.
 
     Examples
     --------
@@ -71,9 +71,9 @@ class ReplayPlan:
     def to_pandas(self) -> "pd.DataFrame":
         """Return one row for each deployment that would be asked or judges: calls, tokens and USD."""
         rows = [
-            {"for": what, **one}
+            {"for": what, **cost}
             for what, name in (("answers", "to_send"), ("judging", "to_judge"))
-            for one in self.document[name]
+            for cost in self.document[name]
         ]
         return frame_of(rows, ["for", "deployment", "calls", "prompt_tokens", "completion_tokens", "usd"])
 
@@ -96,7 +96,7 @@ def replay_plan(
     Parameters
     ----------
     select
-        Which exchanges, such as ``origin=probe,task=BJ``; or ``all``.
+        Selection of the exchanges, such as ``origin=probe,task=BJ``; or ``all``.
     formats
         Formats to ask in, such as ``["CTO", "again"]``. Default: CTO and SC; with ``swap`` none.
     swap
@@ -104,12 +104,12 @@ def replay_plan(
     to
         The deployment to ask. Default: the one that gave the stored answer.
     name
-        Of another replay of the same selection.
+        Name that distinguishes another replay of the same selection.
 
     Raises
     ------
     UsageError, InputError, StoreUnavailable
-        As the command.
+        The command would fail with the same error.
 
     Examples
     --------
@@ -121,6 +121,6 @@ def replay_plan(
     async def run(engine: AsyncEngine) -> dict[str, Any]:
         async with open_work(engine, loaded, utc_now) as work:
             prepared = await prepare(work, spec, lambda *_: None)
-            return cost_json(prepared, await estimate_cost(work, prepared))
+            return cost_json(prepared, await forecast_cost(work, prepared))
 
     return ReplayPlan(in_store(loaded, run))

@@ -43,20 +43,20 @@ def _records(rows: Rows) -> Iterator[dict[str, Any]]:
     if isinstance(rows, str | bytes | Mapping):
         raise UsageError(f"rows must be a data frame or mappings, one a row, not {type(rows).__name__}")
     if hasattr(rows, "to_dict") and hasattr(rows, "columns") and hasattr(rows, "iloc"):
-        given: Iterable[Any] = rows.to_dict("records")
+        records: Iterable[Any] = rows.to_dict("records")
     elif hasattr(rows, "__arrow_c_stream__"):
         import pyarrow as pa  # noqa: PLC0415 -- part of the extra frames
 
-        given = pa.table(rows).to_pylist()
+        records = pa.table(rows).to_pylist()
     elif hasattr(rows, "__dataframe__"):
         from pyarrow.interchange import from_dataframe  # noqa: PLC0415 -- part of the extra frames
 
-        given = from_dataframe(rows).to_pylist()
+        records = from_dataframe(rows).to_pylist()
     elif isinstance(rows, Iterable):
-        given = rows
+        records = rows
     else:
         raise UsageError(f"rows must be a data frame or mappings, one a row, not {type(rows).__name__}")
-    for number, record in enumerate(given, start=1):
+    for number, record in enumerate(records, start=1):
         if not isinstance(record, Mapping):
             raise UsageError(f"row {number} must be a mapping, not {type(record).__name__}")
         yield {str(name): _plain(value) for name, value in record.items() if not _is_missing(value)}

@@ -35,7 +35,7 @@ def pool(name: str = DEFAULT_POOL) -> "pd.DataFrame":
     """
     if name not in SHIPPED_POOLS:
         raise UsageError(f"there is no pool {name!r}; known: {', '.join(SHIPPED_POOLS)}")
-    return frame_of(record_of(one) for one in shipped_pool(name))
+    return frame_of(record_of(statement) for statement in shipped_pool(name))
 
 
 def templates(**levels: str) -> "pd.DataFrame":
@@ -113,19 +113,20 @@ def questions(
     Parameters
     ----------
     name, templates, both_orders, levels
-        As for `design`.
+        Parameters of `design`, with the same meaning.
     statements
         Data frame or mappings with the columns of a pool. Default: the pool of the design.
     draws
         Number of answers to each question.
     seed
-        Of the order, and of the choice of statements of a sentinel.
+        Seed of the order, and of the choice of statements of a sentinel.
 
     Returns
     -------
     pandas.DataFrame
-        In the order of sending. ``id``, ``system`` (missing without a role) and ``prompt`` to be sent; the columns of
-        ``responses.jsonl`` that tell what is asked. Add ``deployment`` and ``response``, and give the frame to `code`.
+        Rows in the order of sending: ``id``, ``system`` (missing without a role) and ``prompt`` to be sent; the columns
+        of ``responses.jsonl`` that describe the question. With ``deployment`` and ``response`` added, the frame
+        is input for `code`.
 
     Raises
     ------
@@ -160,8 +161,8 @@ def questions(
 
 
 def _question_row(statement: Statement, template: Template) -> dict[str, Any]:
-    said = {one.role: one.content for one in ask(statement, template)}
-    asked = question_of(statement, template)
+    texts = {message.role: message.content for message in ask(statement, template)}
+    rendered = question_of(statement, template)
     options = ("stereotype_option", "counter_option", "option_a", "option_b")
     return {
         **{name: getattr(template.condition, name).value for name in FACTORS},
@@ -170,9 +171,9 @@ def _question_row(statement: Statement, template: Template) -> dict[str, Any]:
         "statement_id": statement.id,
         "category": statement.category,
         "statement": statement.statement,
-        **{name: getattr(asked, name) for name in options},
-        "system": said.get("system"),
-        "prompt": said["user"],
+        **{name: getattr(rendered, name) for name in options},
+        "system": texts.get("system"),
+        "prompt": texts["user"],
     }
 
 
@@ -183,15 +184,15 @@ def _template_row(template: Template) -> dict[str, Any]:
 
 
 def _statements(rows: Rows) -> tuple[Statement, ...]:
-    found = []
+    statements = []
     for number, record in enumerate(records_of(rows).records, start=1):
         try:
-            found.append(statement_of(dict(record)))
+            statements.append(statement_of(dict(record)))
         except BadRow as bad:
             raise UsageError(f"row {number}: {bad}") from None
-    if not found:
+    if not statements:
         raise UsageError("there are no statements")
-    return tuple(found)
+    return tuple(statements)
 
 
 def _design(name: str) -> Design:

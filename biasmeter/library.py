@@ -90,7 +90,7 @@ def code(
 
     async def run() -> list[dict[str, Any]]:
         try:
-            return [coded_record(one, await code_response(one, panels)) for one in reader]
+            return [coded_record(response, await code_response(response, panels)) for response in reader]
         finally:
             await panels.aclose()
 
@@ -118,7 +118,7 @@ def analyze(
         Columns whose values are the clusters of the intervals; several are crossed, unless one determines another.
         The default is the statement.
     seed, n_boot
-        Of the bootstrap for ranges and ranks; 20 replicates or more.
+        Seed and number of replicates (20 or more) of the bootstrap for ranges and ranks.
     skip_bad
         Skip rows that cannot be read, and count them.
 
@@ -186,7 +186,7 @@ def peers(  # noqa: PLR0913 -- the options of the command
     Raises
     ------
     InputError, UsageError
-        As the command.
+        The command would fail with the same error.
     """
     options = PeerOptions(
         targets=(target,) if isinstance(target, str) else tuple(target),
@@ -198,6 +198,6 @@ def peers(  # noqa: PLR0913 -- the options of the command
         margins=margin if isinstance(margin, Mapping) else {},
         hosts={weights: tuple(names) for weights, names in (hosts or {}).items()},
     )
-    found = read_scores(records_of(rows), skip_bad=skip_bad)
-    content = canonical_bytes(analyse_peers(found.table, options, skipped=found.skipped))
+    scores = read_scores(records_of(rows), skip_bad=skip_bad)
+    content = canonical_bytes(analyse_peers(scores.table, options, skipped=scores.skipped))
     return PeerResult(content, PeersDocument, "peers.json")

@@ -38,7 +38,9 @@ def measures() -> "pd.DataFrame":
     'eligible'
     """
     names = ("base", "kind", "label", "equation", "help")
-    return frame_of({"metric": name, **{each: getattr(one, each) for each in names}} for name, one in METRICS.items())
+    return frame_of(
+        {"metric": name, **{each: getattr(metric, each) for each in names}} for name, metric in METRICS.items()
+    )
 
 
 def measure(
@@ -65,7 +67,7 @@ def measure(
     Returns
     -------
     pandas.DataFrame
-        As `Analysis.to_pandas`: the columns of ``by``, ``rubric``, ``metric``, ``value``, ``low``, ``high``, ...
+        Rows as in `Analysis.to_pandas`: columns of ``by``, ``rubric``, ``metric``, ``value``, ``low``, ``high``, ...
 
     Raises
     ------
@@ -96,8 +98,8 @@ def measure(
     differ = len(set(judges.values())) > 1
     groups = Estimator(tallies, seed=seed, panel_differs=differ, panels=judges).groups(tuple(by))
     # With the digits of analysis.json.
-    found = [decode(canonical_bytes(group_entry(group)), GroupEntry, "groups") for group in groups]
-    frame = frame_of_groups(found, list(by))
+    entries = [decode(canonical_bytes(group_entry(group)), GroupEntry, "groups") for group in groups]
+    frame = frame_of_groups(entries, list(by))
     return frame[frame["metric"].isin(wanted)].reset_index(drop=True)
 
 

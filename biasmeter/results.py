@@ -59,8 +59,8 @@ class Result(Generic[_Document]):
     @cached_property
     def document(self) -> dict[str, Any]:
         """The document that the command writes, as plain values."""
-        found: dict[str, Any] = msgspec.json.decode(self._content)
-        return found
+        document: dict[str, Any] = msgspec.json.decode(self._content)
+        return document
 
     def to_json(self) -> bytes:
         """Return the bytes of the file that the command writes."""
@@ -134,8 +134,8 @@ class PeerResult(Result[PeersDocument]):
         """Return one row for each target and instrument, with the fields of its entry that are single values."""
         rows = []
         for entry in self.document["targets"]:
-            for name, found in entry["instruments"].items():
-                single = {key: value for key, value in found.items() if not isinstance(value, dict | list)}
+            for name, result in entry["instruments"].items():
+                single = {key: value for key, value in result.items() if not isinstance(value, dict | list)}
                 rows.append({"target": entry["target"], "instrument": name, **single})
         return frame_of(rows)
 
@@ -202,12 +202,12 @@ def _counted(measure: dict[str, Any], group: GroupEntry) -> dict[str, Any]:
 
 
 def _measures(metrics: Mapping[str, EstimateEntry | Missing]) -> Iterator[dict[str, Any]]:
-    for metric, found in metrics.items():
-        if isinstance(found, Missing):
-            yield {"metric": metric, "missing": found.missing}
+    for metric, entry in metrics.items():
+        if isinstance(entry, Missing):
+            yield {"metric": metric, "missing": entry.missing}
         else:
             yield {
                 "metric": metric,
-                **{name: getattr(found, name) for name in _ESTIMATE},
-                "flags": list(found.flags),
+                **{name: getattr(entry, name) for name in _ESTIMATE},
+                "flags": list(entry.flags),
             }

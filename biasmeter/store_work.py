@@ -45,7 +45,7 @@ def in_transaction(config: Path, work: Callable[[Config, AsyncConnection], Await
     Raises
     ------
     StoreUnavailable, SchemaMismatch
-        As ``in_store``.
+        ``in_store`` raises it.
     """
     loaded = load(config, os.environ)
 

@@ -103,7 +103,7 @@ class Store:
         Raises
         ------
         UsageError, StoreUnavailable
-            As `estimates`.
+            `estimates` would fail with the same error.
         """
         return self._coded(since, until, filters, content=True)
 
@@ -168,12 +168,12 @@ def _check(filters: Collection[str], known: Collection[str]) -> None:
             raise UsageError(f"there is no filter {name!r}; known: {', '.join(known)}")
 
 
-def _moment(name: str, given: str | datetime | None) -> datetime | None:
-    if given is None:
+def _moment(name: str, value: str | datetime | None) -> datetime | None:
+    if value is None:
         return None
-    if isinstance(given, datetime):
-        return given if given.tzinfo is not None else given.replace(tzinfo=UTC)
+    if isinstance(value, datetime):
+        return value if value.tzinfo is not None else value.replace(tzinfo=UTC)
     try:
-        return read_moment(given, datetime.now(UTC))
+        return read_moment(value, datetime.now(UTC))
     except ValueError:
-        raise UsageError(f"{name} {given!r} is not a date or time such as {EXAMPLES}") from None
+        raise UsageError(f"{name} {value!r} is not a date or time such as {EXAMPLES}") from None

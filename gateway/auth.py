@@ -155,20 +155,20 @@ class Authenticator:
         """
         if headers.keys().isdisjoint(_NAMES):
             return _NONE
-        given = {name: headers[name] for name in _NAMES if name in headers}
-        for name in given:
+        values = {name: headers[name] for name in _NAMES if name in headers}
+        for name in values:
             right = _NEEDS.get(name)
             if right is not None and (key is None or right not in key.rights):
                 raise Forbidden(
                     f"The header {name} needs a key with the right '{right}'.", code="header_not_allowed", param=name
                 )
         return Directives(
-            origin=_origin(given.get(ORIGIN)),
-            pin=given.get(PIN),
-            ref=_ref(given.get(REF)),
-            parent=_parent(given.get(PARENT)),
-            audit=_audit(given.get(AUDIT)),
-            tags={name: value for name, value in _read_tags(given.get(TAGS)) if name in self._tags},
+            origin=_origin(values.get(ORIGIN)),
+            pin=values.get(PIN),
+            ref=_ref(values.get(REF)),
+            parent=_parent(values.get(PARENT)),
+            audit=_audit(values.get(AUDIT)),
+            tags={name: value for name, value in _read_tags(values.get(TAGS)) if name in self._tags},
         )
 
 

@@ -36,13 +36,13 @@ class Catalog:
         models = await self._models(request)
         return json_answer({"object": "list", "data": models})
 
-    async def one(self, request: Request) -> WholeAnswer:
+    async def model_by_name(self, request: Request) -> WholeAnswer:
         """``/v1/models/``: one of them. Its name may hold slashes."""
-        asked = request.path.removeprefix("/v1/models/")
+        name = request.path.removeprefix("/v1/models/")
         for model in await self._models(request):
-            if model["id"] == asked:
+            if model["id"] == name:
                 return json_answer(model)
-        raise NotFound(f"The model {asked[:200]!r} does not exist.", code="model_not_found", param="model")
+        raise NotFound(f"The model {name[:200]!r} does not exist.", code="model_not_found", param="model")
 
     async def _models(self, request: Request) -> Models:
         gateway = self._gateway
@@ -58,11 +58,11 @@ class Catalog:
         lists = await asyncio.gather(*(self._of(deployment) for deployment in deployments), return_exceptions=True)
         models: dict[str, Model] = {}
         failed: list[BaseException] = []
-        for found in lists:
-            if isinstance(found, BaseException):
-                failed.append(found)
+        for result in lists:
+            if isinstance(result, BaseException):
+                failed.append(result)
             else:
-                models |= {model["id"]: model for model in found}
+                models |= {model["id"]: model for model in result}
         if failed and not models:
             raise failed[0]
         return list(models.values())

@@ -92,7 +92,7 @@ def is_returned(name: str) -> bool:
     return name in _RETURNED or (name.startswith(_RETURNED_PREFIXES) and name not in _WITHHELD)
 
 
-def own_headers(exchange_id: str, request_id: str, deployment: str | None, attempts: int) -> dict[str, str]:
+def exchange_headers(exchange_id: str, request_id: str, deployment: str | None, attempts: int) -> dict[str, str]:
     """Return the headers that name the exchange, the deployment and the number of attempts."""
     headers = {
         "x-request-id": request_id,
@@ -105,24 +105,24 @@ def own_headers(exchange_id: str, request_id: str, deployment: str | None, attem
 
 
 def naming_lines(exchange_id: str, request_id: str, deployment: str, attempts: int) -> bytes:
-    """Return the lines of `own_headers`, each with a line break before it."""
+    """Return the lines of `exchange_headers`, each with a line break before it."""
     return (
         f"\r\nx-request-id: {request_id}\r\nx-biasmeter-exchange-id: {exchange_id}"
         f"\r\nx-biasmeter-attempts: {attempts}\r\nx-biasmeter-deployment: {deployment}"
     ).encode()
 
 
-def is_request_id(given: str) -> bool:
+def is_request_id(value: str) -> bool:
     """Return whether a client's ``x-request-id`` is valid."""
-    return _REQUEST_ID.match(given) is not None
+    return _REQUEST_ID.match(value) is not None
 
 
 def request_id(client: Mapping[str, str], exchange_id: str) -> str:
     """Return the client's ``x-request-id`` if it is valid, otherwise a new one."""
-    given = client.get("x-request-id")
-    return given if given is not None and is_request_id(given) else own_request_id(exchange_id)
+    value = client.get("x-request-id")
+    return value if value is not None and is_request_id(value) else derived_request_id(exchange_id)
 
 
-def own_request_id(exchange_id: str) -> str:
+def derived_request_id(exchange_id: str) -> str:
     """Return the request id that the gateway gives to an exchange."""
     return f"req_{exchange_id.replace('-', '')}"

@@ -37,9 +37,9 @@ def json_spans(text: bytes, start: int = 0) -> Iterator[JsonSpan]:
     The object must be valid JSON; for other text the result is undefined.
     """
     place = text.index(b"{", start) + 1
-    while found := _MEMBER.match(text, place):
-        place = found.end() if found[2] else _closing(text, found.end())
-        yield JsonSpan(found[1], found.start(1), found.start(2), place)
+    while match := _MEMBER.match(text, place):
+        place = match.end() if match[2] else _closing(text, match.end())
+        yield JsonSpan(match[1], match.start(1), match.start(2), place)
 
 
 def json_items(text: bytes, start: int) -> Iterator[tuple[int, int]]:
@@ -48,9 +48,9 @@ def json_items(text: bytes, start: int) -> Iterator[tuple[int, int]]:
     The list must be valid JSON; for other text the result is undefined.
     """
     place = start + 1
-    while found := _ITEM.match(text, place):
-        place = found.end() if found[1] else _closing(text, found.end())
-        yield found.start(1), place
+    while match := _ITEM.match(text, place):
+        place = match.end() if match[1] else _closing(text, match.end())
+        yield match.start(1), place
 
 
 def _closing(text: bytes, start: int) -> int:

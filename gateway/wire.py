@@ -47,12 +47,12 @@ class Envelope(msgspec.Struct):
         return options is None or options.include_usage is None
 
     @property
-    def asked_tokens(self) -> int | None:
+    def token_limit(self) -> int | None:
         """The maximum number of tokens of all choices, at most `MOST_TOKENS`; ``None`` if the request sets no limit."""
-        asked = self.max_tokens
+        limit = self.max_tokens
         if self.max_completion_tokens is not None or self.max_output_tokens is not None:
-            asked = max(asked or 0, self.max_completion_tokens or 0, self.max_output_tokens or 0)
-        return asked if asked is None or self.n is None else min(asked * (self.n or 1), MOST_TOKENS)
+            limit = max(limit or 0, self.max_completion_tokens or 0, self.max_output_tokens or 0)
+        return limit if limit is None or self.n is None else min(limit * (self.n or 1), MOST_TOKENS)
 
 
 class _LenientEnvelope(msgspec.Struct):
@@ -175,9 +175,9 @@ def read_envelope(body: bytes) -> Envelope:
 
 
 def _read_leniently(body: bytes) -> Envelope:
-    given = _lenient_envelope.decode(body)
-    counts = (given.max_tokens, given.max_completion_tokens, given.max_output_tokens, given.n)
-    return Envelope(given.model, given.stream, given.stream_options, *map(_read_count, counts))
+    envelope = _lenient_envelope.decode(body)
+    counts = (envelope.max_tokens, envelope.max_completion_tokens, envelope.max_output_tokens, envelope.n)
+    return Envelope(envelope.model, envelope.stream, envelope.stream_options, *map(_read_count, counts))
 
 
 def _has_two_models(body: bytes) -> bool:
@@ -192,13 +192,13 @@ def _where(error: Exception) -> str:
     return f"{kind} {match[0]}" if match else kind
 
 
-def _explain(found: str) -> BadRequest:
+def _explain(message: str) -> BadRequest:
     # msgspec ends its messages with the path of what is wrong: an object without one is missing a field.
-    if found.endswith("`$.model`"):
+    if message.endswith("`$.model`"):
         return BadRequest("'model' must be a string.", code="invalid_type", param="model")
-    if found.endswith("`$.stream`"):
+    if message.endswith("`$.stream`"):
         return BadRequest("'stream' must be true or false.", code="invalid_type", param="stream")
-    if found.startswith("Object missing"):
+    if message.startswith("Object missing"):
         return BadRequest("You must provide a model parameter.", code="missing_required_parameter", param="model")
     return BadRequest("The request body must be a JSON object.", code="invalid_json")
 
@@ -254,10 +254,10 @@ def _read_parts(body: bytes | msgspec.Raw) -> tuple[AnswerSummary | None, msgspe
 
 def _read_usage(raw: msgspec.Raw) -> ReportedUsage | None:
     try:
-        given = _object.decode(raw)
+        members = _object.decode(raw)
     except _UNREADABLE:
         return None
-    counts = {name: _read_count(given.get(name, _NULL)) for name in ReportedUsage.__struct_fields__}
+    counts = {name: _read_count(members.get(name, _NULL)) for name in ReportedUsage.__struct_fields__}
     return ReportedUsage(**counts) if any(count is not None for count in counts.values()) else None
 
 
@@ -278,10 +278,10 @@ def _read_text(raw: msgspec.Raw) -> str | None:
 def _read_choices(raw: msgspec.Raw) -> list[ChoiceSummary]:
     choices: list[ChoiceSummary] = []
     try:
-        given = _list.decode(raw)
+        items = _list.decode(raw)
     except _UNREADABLE:
         return choices
-    for choice in given:
+    for choice in items:
         with contextlib.suppress(*_UNREADABLE):
             choices.append(_choice.decode(choice))
     return choices

@@ -39,7 +39,7 @@ class RewriteContext:
     seed: int = 0  #: seed of the names that swaps draw
 
 
-def rewrite_own_request(
+def rewrite_client_request(
     parent: Parent, each: ReplayFormat, request: Mapping[str, Any], context: RewriteContext
 ) -> RewriteResult:
     """Rewrite a client's stored request in a format, or return why it cannot be rewritten."""
@@ -69,9 +69,9 @@ def _swapped(parent: Parent, written: str, request: Mapping[str, Any], context: 
         return outcome
     # Answers about one group must not be compared with a proposition about the other.
     proposition = context.applications[parent.route].profile.proposition
-    said = proposition(request)
-    if said is not None and said == proposition(outcome.request):
-        untouched = swap_text(said, swap, context.lexicon, seed=context.seed)
+    text = proposition(request)
+    if text is not None and text == proposition(outcome.request):
+        untouched = swap_text(text, swap, context.lexicon, seed=context.seed)
         if isinstance(untouched, SwappedTexts) or untouched.reason is not RefusalReason.NOTHING_TO_SWAP:
             return Blocker.PROPOSITION
     return outcome
@@ -165,14 +165,14 @@ def find_blockers(
     parent: Parent, formats: Sequence[ReplayFormat], request: Mapping[str, Any], context: RewriteContext
 ) -> dict[ReplayFormat, str]:
     """Return the formats in which a parent cannot be asked, with reasons; of two equal formats the first is asked."""
-    found: dict[ReplayFormat, str] = {}
-    asked: dict[object, ReplayFormat] = {}
+    reasons: dict[ReplayFormat, str] = {}
+    first_formats: dict[object, ReplayFormat] = {}
     for each in formats:
-        first = asked.setdefault(_difference(parent, each), each)
+        first = first_formats.setdefault(_difference(parent, each), each)
         reason = f"same_as_{first.key}" if first is not each else _blocker(parent, each, request, context)
         if reason is not None:
-            found[each] = reason
-    return found
+            reasons[each] = reason
+    return reasons
 
 
 def _difference(parent: Parent, each: ReplayFormat) -> object:
@@ -182,7 +182,7 @@ def _difference(parent: Parent, each: ReplayFormat) -> object:
 
 def _blocker(parent: Parent, each: ReplayFormat, request: Mapping[str, Any], context: RewriteContext) -> str | None:
     if not asks_statement(parent, each):
-        return block_reason(rewrite_own_request(parent, each, request, context))
+        return block_reason(rewrite_client_request(parent, each, request, context))
     if each.swap:
         return "swap_of_probe"
     condition = condition_of(parent, each)
@@ -208,23 +208,25 @@ def request_body(call: Call, request: bytes | None, context: RewriteContext) -> 
     Parameters
     ----------
     call
-        What is asked.
+        The planned call.
     request
         The parent's own request as stored; ``None`` if it has been dropped since: then none of its members is used.
-    means
-        What it takes to put it otherwise.
+    context
+        What is needed to rewrite the request.
     """
     read = read_object(request)
     if asks_statement(call.parent, call.format):
-        messages = [{"role": one.role, "content": one.content} for one in messages_of(call.parent, call.format)]
+        messages = [
+            {"role": message.role, "content": message.content} for message in messages_of(call.parent, call.format)
+        ]
         body = {"messages": messages, **_manner(read)}
     else:
-        body = sendable_members(_own(call, read, context))
+        body = sendable_members(_rewritten(call, read, context))
     return body if call.model is None else {**body, "model": call.model}
 
 
-def _own(call: Call, request: Mapping[str, Any], context: RewriteContext) -> Mapping[str, Any]:
-    outcome = rewrite_own_request(call.parent, call.format, request, context)
+def _rewritten(call: Call, request: Mapping[str, Any], context: RewriteContext) -> Mapping[str, Any]:
+    outcome = rewrite_client_request(call.parent, call.format, request, context)
     assert isinstance(outcome, RewrittenRequest)
     return outcome.request
 
@@ -238,5 +240,5 @@ def read_object(body: bytes | None) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _manner(asked: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: asked[name] for name in _KEPT if asked.get(name) is not None} | raised_limits(asked)
+def _manner(request: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: request[name] for name in _KEPT if request.get(name) is not None} | raised_limits(request)

@@ -79,38 +79,38 @@ class TrafficReplayCoder(ExchangeCoder):
 
     @override
     async def code(self, stored: StoredAnswer) -> Coding:
-        coder, asked = self._way(stored)
-        return self._owned(await coder.code(asked))
+        coder, answer = self._select_coder(stored)
+        return self._owned(await coder.code(answer))
 
     @override
     def passage(self, stored: StoredAnswer) -> Passage | None:
-        coder, asked = self._way(stored)
-        return coder.passage(asked)
+        coder, answer = self._select_coder(stored)
+        return coder.passage(answer)
 
     @override
     def failed(self, stored: StoredAnswer) -> Coding:
-        coder, asked = self._way(stored)
-        return self._owned(coder.failed(asked))
+        coder, answer = self._select_coder(stored)
+        return self._owned(coder.failed(answer))
 
-    def _way(self, stored: StoredAnswer) -> tuple[ExchangeCoder, StoredAnswer]:
+    def _select_coder(self, stored: StoredAnswer) -> tuple[ExchangeCoder, StoredAnswer]:
         about = self._about[stored.facts["id"]]
         if asks_statement(about.parent, about.format):
-            return self._by_format, _asked(stored, about)
+            return self._by_format, _with_plan(stored, about)
         # A framing moves the text around the proposition, and a swap may change the proposition itself.
-        own = stored if about.format.swap else replace(stored, request=about.request)
-        return self._by_route, own
+        answer = stored if about.format.swap else replace(stored, request=about.request)
+        return self._by_route, answer
 
     def _owned(self, made: Coding) -> Coding:
         label = self._about[made.exchange_id].label
         return replace(made, key=replace(made.key, claim=label.claim, cluster=label.cluster))
 
 
-def _asked(stored: StoredAnswer, about: ReplayContext) -> StoredAnswer:
+def _with_plan(stored: StoredAnswer, about: ReplayContext) -> StoredAnswer:
     """Add the fields that a plan would have for the answer."""
     parent = about.parent
     assert parent.statement is not None
     condition, template = condition_of(parent, about.format), template_of(parent, about.format)
-    asked: dict[str, Any] = {
+    planned: dict[str, Any] = {
         "task": str(condition.task),
         "perspective": str(condition.perspective),
         "role": str(condition.role),
@@ -120,17 +120,17 @@ def _asked(stored: StoredAnswer, about: ReplayContext) -> StoredAnswer:
         "template_id": template.template_id,
         "draw": parent.draw,
     }
-    return replace(stored, planned_call=asked, statement=record_of(parent.statement))
+    return replace(stored, planned_call=planned, statement=record_of(parent.statement))
 
 
 def planned_coder(work: Work) -> Coder:
     """Find the coder of probes and of their replays."""
-    return next(one.coder for one in work.coders.values() if one.coder.routes is None)
+    return next(entry.coder for entry in work.coders.values() if entry.coder.routes is None)
 
 
 def coder_of_route(work: Work, route: str) -> Coder | None:
     """Find the coder of a route's traffic."""
-    coders = (one.coder for one in work.coders.values())
+    coders = (entry.coder for entry in work.coders.values())
     return next((coder for coder in coders if coder.routes is not None and route in coder.routes), None)
 
 
@@ -198,9 +198,9 @@ async def label_all(
             await code_chunk(work, Chunk(coder=coder.id, ids=free))
         else:
             await asyncio.sleep(_LOOK_AGAIN)
-        found = await _stored(work, coder, missing)
-        labels |= found
-        left = [each for each in missing if each not in found and each not in free]
+        coded = await _stored(work, coder, missing)
+        labels |= coded
+        left = [each for each in missing if each not in coded and each not in free]
         on_done(len(missing) - len(left))
         missing = left
     return labels

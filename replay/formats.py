@@ -49,8 +49,8 @@ class ReplayFormat:
     @property
     def levels(self) -> dict[str, Any]:
         """The factors that the format sets, in the grid's order."""
-        given = {name: getattr(self, name) for name in _FACTORS}
-        return {name: level for name, level in given.items() if level is not None}
+        by_factor = {name: getattr(self, name) for name in _FACTORS}
+        return {name: level for name, level in by_factor.items() if level is not None}
 
     def of(self, condition: Condition) -> Condition:
         """Return the condition of the replay for a parent's condition.
@@ -90,13 +90,13 @@ def read_formats(listed: str, swaps: Iterable[str] = ()) -> tuple[ReplayFormat, 
     >>> [each.key for each in read_formats("CTO,again,ai_ethicist,BJ", ["gender:male>female"])]
     ['again', 'gender:male>female', 'ai_ethicist', 'BJ', 'CTO']
     """
-    found = [read_format(one) for one in listed.split(",") if one.strip()]
-    found += [ReplayFormat(swap=swap) for swap in swaps]
-    if not found:
+    formats = [read_format(word) for word in listed.split(",") if word.strip()]
+    formats += [ReplayFormat(swap=swap) for swap in swaps]
+    if not formats:
         raise UsageError(f"--formats names none; there are {', '.join(_words())}")
-    if twice := [each.key for number, each in enumerate(found) if each in found[:number]]:
+    if twice := [each.key for number, each in enumerate(formats) if each in formats[:number]]:
         raise UsageError(f"{twice[0]} is named twice among the formats")
-    return tuple(sorted(found, key=lambda each: (each.place, each.swap)))
+    return tuple(sorted(formats, key=lambda each: (each.place, each.swap)))
 
 
 def read_format(written: str) -> ReplayFormat:
@@ -114,13 +114,13 @@ def read_format(written: str) -> ReplayFormat:
     """
     if written.strip().lower() == AGAIN:
         return ReplayFormat()
-    found: dict[str, Any] = {}
+    levels: dict[str, Any] = {}
     for word in written.split(_JOINT):
         factor, level = _level(word.strip(), written)
-        if factor in found:
-            raise UsageError(f"--formats: {written.strip()!r} names two of {factor}: {found[factor]} and {level}")
-        found[factor] = level
-    return ReplayFormat(**found)
+        if factor in levels:
+            raise UsageError(f"--formats: {written.strip()!r} names two of {factor}: {levels[factor]} and {level}")
+        levels[factor] = level
+    return ReplayFormat(**levels)
 
 
 def _level(word: str, written: str) -> tuple[str, StrEnum]:

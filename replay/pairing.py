@@ -47,8 +47,8 @@ class PairingSpec:
     @property
     def id(self) -> str:
         """The id of the comparison, derived from the specification."""
-        told = f"{self.selection.canonical}\n{self.by}"
-        return f"cmp-{hashlib.sha256(told.encode()).hexdigest()[:12]}"
+        text = f"{self.selection.canonical}\n{self.by}"
+        return f"cmp-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
 async def compare_stored(
@@ -113,7 +113,8 @@ async def count_unread(work: Work, traffic: Traffic) -> int:
     async with transaction(work.engine) as connection:
         for coder, answers in _by_coder(work, traffic):
             if not coder.local:
-                unread += len(answers) - len(await read_codings(connection, coder.id, [one.id for one in answers]))
+                ids = [answer.id for answer in answers]
+                unread += len(ids) - len(await read_codings(connection, coder.id, ids))
     return unread
 
 
@@ -132,7 +133,7 @@ async def compare_traffic(
     used: dict[str, CoderEntry] = {}
     for coder, answers in _by_coder(work, traffic):
         labels: dict[UUID, AnswerLabels] = {}
-        for ids in chunks(one.id for one in answers):
+        for ids in chunks(answer.id for answer in answers):
             labels |= await label_all(work, coder, ids, lambda _: None)
             done += len(ids)
             on_progress(done, len(traffic.answers))
@@ -143,12 +144,12 @@ async def compare_traffic(
 
 def _by_coder(work: Work, traffic: Traffic) -> Iterator[tuple[Coder, list[TrafficAnswer]]]:
     by_route: dict[str, list[TrafficAnswer]] = defaultdict(list)
-    for one in traffic.answers:
-        by_route[one.route].append(one)
-    for coder in sorted((one.coder for one in work.coders.values()), key=lambda coder: coder.id):
-        answers = [one for route in coder.routes or () for one in by_route[route]]
+    for answer in traffic.answers:
+        by_route[answer.route].append(answer)
+    for coder in sorted((entry.coder for entry in work.coders.values()), key=lambda coder: coder.id):
+        answers = [answer for route in coder.routes or () for answer in by_route[route]]
         if answers:
-            yield coder, sorted(answers, key=lambda one: one.id)
+            yield coder, sorted(answers, key=lambda answer: answer.id)
 
 
 _Key = tuple[str, str, str, str]
@@ -161,14 +162,14 @@ def _groups(
 ) -> Iterator[ComparisonGroup]:
     """Group one coder's answers by deployment and route; by deployment only if the arms have different routes."""
     by_key: dict[_Key, list[TrafficAnswer]] = defaultdict(list)
-    routes = ", ".join(sorted({one.route for one in answers}))
-    for one in answers:
-        label = labels[one.id]
+    routes = ", ".join(sorted({answer.route for answer in answers}))
+    for answer in answers:
+        label = labels[answer.id]
         if label.coded is None:
             left_out[f"uncoded_{label.uncoded}"] += 1
             continue
-        route = routes if by in _ACROSS_ROUTES else one.route
-        by_key[one.deployment, route, label.rubric, label.claim or ""].append(one)
+        route = routes if by in _ACROSS_ROUTES else answer.route
+        by_key[answer.deployment, route, label.rubric, label.claim or ""].append(answer)
     for (deployment, route, rubric, claim), rows in sorted(by_key.items()):
         paired = pair(rows, labels, left_out)
         if not paired:
@@ -179,7 +180,7 @@ def _groups(
             rubric=rubric,
             claim=claim or None,
             clusters=[cluster for cluster, _, _ in paired],
-            inclusions=[min(one.inclusion for one in each.values()) for each in paired.values()],
+            inclusions=[min(answer.inclusion for answer in each.values()) for each in paired.values()],
             arms=[_arm(name, by, list(paired.values()), labels) for name in names],
         )
 
@@ -188,18 +189,18 @@ def pair(
     answers: Sequence[TrafficAnswer], labels: Mapping[UUID, AnswerLabels], left_out: Counter[str]
 ) -> dict[_Parent, dict[str, TrafficAnswer]]:
     """Return the answers by parent and arm; a parent with an answer in one arm only is left out."""
-    shown = Counter(one.arm for one in answers)
+    shown = Counter(answer.arm for answer in answers)
     kept = {arm for arm, _ in sorted(shown.items(), key=lambda item: (-item[1], item[0]))[:MOST_ARMS]}
     number: Counter[tuple[str, str, str]] = Counter()
     parents: dict[_Parent, dict[str, TrafficAnswer]] = defaultdict(dict)
-    for one in sorted(answers, key=lambda one: one.id):
-        if one.arm not in kept:
+    for answer in sorted(answers, key=lambda answer: answer.id):
+        if answer.arm not in kept:
             left_out["too_many_sides"] += 1
             continue
-        cluster = labels[one.id].cluster
-        place = number[cluster, one.question, one.arm]
-        number[cluster, one.question, one.arm] += 1
-        parents[cluster, one.question, place][one.arm] = one
+        cluster = labels[answer.id].cluster
+        place = number[cluster, answer.question, answer.arm]
+        number[cluster, answer.question, answer.arm] += 1
+        parents[cluster, answer.question, place][answer.arm] = answer
     left_out["on_one_side_only"] += sum(len(each) < 2 for each in parents.values())
     return {parent: each for parent, each in sorted(parents.items()) if len(each) > 1}
 

@@ -27,7 +27,7 @@ ENDPOINT: Final = "chat/completions"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReplayCandidate:
-    """One stored exchange that matches the selection. Only probes have ``asked`` and ``record``, from their plan."""
+    """One stored exchange that matches the selection. Only probes have ``planned_call`` and ``record``."""
 
     id: UUID
     at: datetime
@@ -42,7 +42,7 @@ class ReplayCandidate:
     redacted: bool = False
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
-    asked: Mapping[str, Any] | None = None
+    planned_call: Mapping[str, Any] | None = None
     record: Mapping[str, Any] | None = None
 
 
@@ -81,78 +81,80 @@ def refusal(config: Config, to: str | None = None) -> Callable[[ReplayCandidate]
     ``to`` is the deployment that is asked instead of the original ones. Client text is sent only to deployments that
     its route allows.
     """
-    deployments = {one.name for one in config.deployments}
-    allowed = {route.model: {one.name for one in route.deployments} | {*route.peers} for route in config.routes}
+    deployments = {deployment.name for deployment in config.deployments}
+    allowed = {route.model: {entry.name for entry in route.deployments} | {*route.peers} for route in config.routes}
 
-    def reason(one: ReplayCandidate) -> str | None:
+    def reason(candidate: ReplayCandidate) -> str | None:
         if to is None:
-            nobody = _nobody(one, deployments, allowed.keys())
+            nobody = _nobody(candidate, deployments, allowed.keys())
         else:
-            shown = one.origin is Origin.PROBE or to == one.deployment or to in allowed.get(one.route, ())
+            shown = (
+                candidate.origin is Origin.PROBE or to == candidate.deployment or to in allowed.get(candidate.route, ())
+            )
             nobody = None if shown else "not_a_peer"
-        return nobody or _unreadable(one)
+        return nobody or _unreadable(candidate)
 
     return reason
 
 
-def _nobody(one: ReplayCandidate, deployments: Container[str], models: Container[str]) -> str | None:
+def _nobody(candidate: ReplayCandidate, deployments: Container[str], models: Container[str]) -> str | None:
     """Return the reason why the original deployment cannot be asked any more."""
-    if one.deployment not in deployments:
+    if candidate.deployment not in deployments:
         return "deployment_gone"
-    return "route_gone" if one.model not in models and ANY_MODEL not in models else None
+    return "route_gone" if candidate.model not in models and ANY_MODEL not in models else None
 
 
-def _unreadable(one: ReplayCandidate) -> str | None:
-    if one.endpoint != ENDPOINT:
+def _unreadable(candidate: ReplayCandidate) -> str | None:
+    if candidate.endpoint != ENDPOINT:
         return "not_a_chat"
-    if not one.has_content:
+    if not candidate.has_content:
         return "no_content"
-    return "copy_truncated" if one.truncated else None
+    return "copy_truncated" if candidate.truncated else None
 
 
-def parent_of_probe(one: ReplayCandidate) -> Parent | None:
+def parent_of_probe(candidate: ReplayCandidate) -> Parent | None:
     """Make a parent of a probe; return ``None`` if its plan's statement cannot be read."""
-    assert one.asked is not None
-    statement = read_statement(one.record)
+    assert candidate.planned_call is not None
+    statement = read_statement(candidate.record)
     if statement is None:
         return None
-    task = Task(one.asked["task"])
+    task = Task(candidate.planned_call["task"])
     return replace(
-        _parent(one),
+        _parent(candidate),
         statement=statement,
         task=task,
         condition=Condition(
             task=task,
-            perspective=Perspective(one.asked["perspective"]),
-            role=Role(one.asked["role"]),
-            sentiment=Sentiment(one.asked["sentiment"]),
+            perspective=Perspective(candidate.planned_call["perspective"]),
+            role=Role(candidate.planned_call["role"]),
+            sentiment=Sentiment(candidate.planned_call["sentiment"]),
         ),
-        template=_template(one.asked["template_id"]),
-        draw=one.asked["draw"],
+        template=_template(candidate.planned_call["template_id"]),
+        draw=candidate.planned_call["draw"],
     )
 
 
-def parent_of_client(one: ReplayCandidate, request: object, application: RouteProfile) -> Parent | None:
+def parent_of_client(candidate: ReplayCandidate, request: object, application: RouteProfile) -> Parent | None:
     """Make a parent of client traffic; return ``None`` if its profile names a proposition and the request has none."""
     if not application.takes_stance:
-        return _parent(one)
+        return _parent(candidate)
     proposition = application.profile.proposition(request)
     if proposition is None:
         return None
-    return replace(_parent(one), statement=Statement(id=f"exchange/{one.id}", statement=proposition))
+    return replace(_parent(candidate), statement=Statement(id=f"exchange/{candidate.id}", statement=proposition))
 
 
-def _parent(one: ReplayCandidate) -> Parent:
+def _parent(candidate: ReplayCandidate) -> Parent:
     return Parent(
-        id=one.id,
-        origin=one.origin,
-        deployment=one.deployment,
-        model=one.model,
-        route=one.route,
-        inclusion=one.inclusion,
-        redacted=one.redacted,
-        prompt_tokens=one.prompt_tokens,
-        completion_tokens=one.completion_tokens,
+        id=candidate.id,
+        origin=candidate.origin,
+        deployment=candidate.deployment,
+        model=candidate.model,
+        route=candidate.route,
+        inclusion=candidate.inclusion,
+        redacted=candidate.redacted,
+        prompt_tokens=candidate.prompt_tokens,
+        completion_tokens=candidate.completion_tokens,
     )
 
 

@@ -59,7 +59,7 @@ async def select_exchanges(
     Parameters
     ----------
     connection
-        To the store.
+        Connection to the store.
     selection
         The selection of exchanges.
     routes
@@ -69,10 +69,10 @@ async def select_exchanges(
     """
     draw = SampleDraw[ReplayCandidate](selection)
     left_out = Counter({_NO_PROFILE: await store.count_unreadable(connection, selection, routes)})
-    async for one in store.stream_candidates(connection, selection, routes):
-        reason = refuse(one)
+    async for candidate in store.stream_candidates(connection, selection, routes):
+        reason = refuse(candidate)
         if reason is None:
-            draw.show(one)
+            draw.show(candidate)
         else:
             left_out[reason] += 1
     return SelectedExchanges(candidates=_weighted(draw.taken, draw.chances), left_out=left_out, chances=draw.chances)
@@ -83,17 +83,20 @@ async def reselect_exchanges(
 ) -> SelectedExchanges:
     """Select the exchanges of a replay that was planned before, as far as they are still stored."""
     wanted = {read_ref(ref)[0] for ref in known.refs}
-    found = await store.read_parents(connection, wanted)
+    stored = await store.read_parents(connection, wanted)
     left_out = Counter(known.settings["left_out"])
-    left_out["gone"] += len(wanted) - len(found)
-    left_out.update(reason for one in found if (reason := refuse(one)) is not None)
-    kept = sorted((one for one in found if refuse(one) is None), key=lambda one: one.id)
+    left_out["gone"] += len(wanted) - len(stored)
+    left_out.update(reason for candidate in stored if (reason := refuse(candidate)) is not None)
+    kept = sorted((candidate for candidate in stored if refuse(candidate) is None), key=lambda candidate: candidate.id)
     chances = dict(known.settings["chances"])
     return SelectedExchanges(candidates=_weighted(kept, chances), left_out=left_out, chances=chances)
 
 
 def _weighted(candidates: Iterable[ReplayCandidate], chances: Mapping[float, float]) -> list[ReplayCandidate]:
-    return [replace(one, inclusion=one.inclusion * chances.get(one.inclusion, 1.0)) for one in candidates]
+    return [
+        replace(candidate, inclusion=candidate.inclusion * chances.get(candidate.inclusion, 1.0))
+        for candidate in candidates
+    ]
 
 
 def applications_of(config: Config) -> Mapping[str, RouteProfile]:
@@ -115,17 +118,18 @@ def parents_of(
     """Make parents of candidates, and count the refused ones by reason."""
     parents: dict[UUID, Parent] = {}
     unread: Counter[str] = Counter()
-    for one in candidates:
-        if one.origin is Origin.PROBE:
-            parent, reason = parent_of_probe(one), "bad_statement"
-        elif (application := applications.get(one.route)) is not None:
-            parent, reason = parent_of_client(one, read_object(requests.get(one.id)), application), _NO_PROPOSITION
+    for candidate in candidates:
+        if candidate.origin is Origin.PROBE:
+            parent, reason = parent_of_probe(candidate), "bad_statement"
+        elif (application := applications.get(candidate.route)) is not None:
+            request = read_object(requests.get(candidate.id))
+            parent, reason = parent_of_client(candidate, request, application), _NO_PROPOSITION
         else:
             parent, reason = None, _NO_PROFILE
         if parent is None:
             unread[reason] += 1
         else:
-            parents[one.id] = parent
+            parents[candidate.id] = parent
     return parents, unread
 
 
@@ -143,8 +147,8 @@ class ReplaySpec:
     def replay_id(self) -> str:
         """The id of the replay, derived from the specification."""
         words = self.lexicon.digest if self.lexicon is not None else None
-        told = [self.selection.canonical, [each.key for each in self.formats], words, self.to, self.name]
-        return f"rpl-{hashlib.sha256(orjson.dumps(told)).hexdigest()[:12]}"
+        parts = [self.selection.canonical, [each.key for each in self.formats], words, self.to, self.name]
+        return f"rpl-{hashlib.sha256(orjson.dumps(parts)).hexdigest()[:12]}"
 
 
 def read_spec(
@@ -186,15 +190,16 @@ class PreparedReplay:
     @cached_property
     def calls_of(self) -> Mapping[UUID, Sequence[Call]]:
         """The calls by their parent."""
-        found: dict[UUID, list[Call]] = defaultdict(list)
+        calls: dict[UUID, list[Call]] = defaultdict(list)
         for call in self.calls:
-            found[call.parent.id].append(call)
-        return found
+            calls[call.parent.id].append(call)
+        return calls
 
     def count_blocked(self) -> dict[ReplayFormat, dict[str, int]]:
         """Count the parents that are not asked in each format, by reason."""
         counts = {
-            each: Counter(one[each] for one in self.blocked.values() if each in one) for each in self.spec.formats
+            each: Counter(reasons[each] for reasons in self.blocked.values() if each in reasons)
+            for each in self.spec.formats
         }
         return {each: dict(sorted(count.items())) for each, count in counts.items() if count}
 
@@ -218,9 +223,9 @@ async def prepare(work: Work, spec: ReplaySpec, on_progress: OnProgress) -> Prep
     blocked = await _find_blockers(parents, spec, requests, context, on_progress)
     refs = _every_ref(spec, parents) if known is None else known.refs
     calls = tuple(call for ref in refs if (call := _call(ref, spec, parents, blocked)) is not None)
-    asked = {call.parent.id: call.parent for call in calls}
+    kept = {call.parent.id: call.parent for call in calls}
     left_out = picked.left_out + unread
-    left_out.update(next(iter(reasons.values())) for one, reasons in blocked.items() if one not in asked)
+    left_out.update(next(iter(reasons.values())) for parent_id, reasons in blocked.items() if parent_id not in kept)
     if not calls:
         raise InputError(f"--select {spec.selection.canonical or 'all'}: {_nothing(left_out)}")
     async with transaction(work.engine) as connection:
@@ -228,9 +233,9 @@ async def prepare(work: Work, spec: ReplaySpec, on_progress: OnProgress) -> Prep
     return PreparedReplay(
         id=spec.replay_id,
         spec=spec,
-        parents=asked,
+        parents=kept,
         calls=calls,
-        blocked={one: blocked[one] for one in asked},
+        blocked={parent_id: blocked[parent_id] for parent_id in kept},
         requests=requests,
         context=context,
         left_out=dict(sorted(left_out.items())),
@@ -251,7 +256,7 @@ async def _read(
             picked = await select_exchanges(connection, spec.selection, routes, refuse)
         else:
             picked = await reselect_exchanges(connection, known, refuse)
-        return known, picked, await store.read_requests(connection, [one.id for one in picked.candidates])
+        return known, picked, await store.read_requests(connection, [candidate.id for candidate in picked.candidates])
 
 
 def _every_ref(spec: ReplaySpec, parents: Iterable[UUID]) -> list[str]:
@@ -275,7 +280,7 @@ def _call(
 
 
 def _check_deployment(config: Config, name: str | None) -> None:
-    declared = [one.name for one in config.deployments]
+    declared = [deployment.name for deployment in config.deployments]
     if name is not None and name not in declared:
         near = suggest(name, declared) or f"; declared: {', '.join(declared)}"
         raise UsageError(f"--to: there is no deployment named {name!r}{near}")
@@ -290,15 +295,15 @@ async def _find_blockers(
 ) -> dict[UUID, dict[ReplayFormat, str]]:
     """Find the formats in which each parent cannot be asked; for swaps, by rewriting its request."""
     done = ProgressCounter("planning", len(parents), on_progress)
-    found: dict[UUID, dict[ReplayFormat, str]] = {}
-    for one in parents.values():
+    blocked: dict[UUID, dict[ReplayFormat, str]] = {}
+    for parent in parents.values():
         # Probes are asked about their statements; their requests are not needed.
-        request = read_object(requests.get(one.id)) if one.origin is Origin.CLIENT else {}
-        found[one.id] = find_blockers(one, spec.formats, request, context)
+        request = read_object(requests.get(parent.id)) if parent.origin is Origin.CLIENT else {}
+        blocked[parent.id] = find_blockers(parent, spec.formats, request, context)
         done.add(1)
         # A long request takes tens of milliseconds: let Ctrl-C through between requests.
         await asyncio.sleep(0)
-    return found
+    return blocked
 
 
 def _nothing(left_out: Counter[str]) -> str:

@@ -87,7 +87,7 @@ async def conclude(
     Parameters
     ----------
     engine
-        Where answers are coded; None: in this process.
+        Engine that codes the answers; None: this process does.
 
     Raises
     ------
@@ -112,10 +112,12 @@ async def conclude(
     )
     outcomes = {ref: labels.get(exchange, "gone") for ref, exchange in answered.items()} | dict.fromkeys(failures)
     taken = {ref: tokens.get(exchange) for ref, exchange in answered.items()}
-    asked = [
-        _asked(prepared, one, labels[one.id], outcomes, taken) for one in prepared.parents.values() if one.id in labels
+    parent_outcomes = [
+        _parent_outcome(prepared, parent, labels[parent.id], outcomes, taken)
+        for parent in prepared.parents.values()
+        if parent.id in labels
     ]
-    return make_document(replay, asked)
+    return make_document(replay, parent_outcomes)
 
 
 async def _label(
@@ -139,8 +141,8 @@ async def _label(
         traffic = coder_of_route(work, route)
         if traffic is None:
             continue
-        own = [parent.id for parent in clients if parent.route == route]
-        labels |= await label_all(work, traffic, own, done.add, bulk)
+        ids = [parent.id for parent in clients if parent.route == route]
+        labels |= await label_all(work, traffic, ids, done.add, bulk)
         about = {
             answered[call.ref]: ReplayContext(
                 parent=parent, format=call.format, label=labels[parent.id], request=prepared.requests.get(parent.id)
@@ -151,13 +153,13 @@ async def _label(
             if call.ref in answered
         }
         wider, replaying = await add_replay_coder(work, traffic, about)
-        own_bulk = None if bulk is None else replace(bulk, opener=partial(open_replay_coding, route, about))
-        labels |= await label_all(wider, replaying, list(about), done.add, own_bulk)
+        replay_bulk = None if bulk is None else replace(bulk, opener=partial(open_replay_coding, route, about))
+        labels |= await label_all(wider, replaying, list(about), done.add, replay_bulk)
         used.add(traffic.id)
     return labels, used
 
 
-def _asked(
+def _parent_outcome(
     prepared: PreparedReplay,
     parent: Parent,
     label: AnswerLabels,
@@ -178,9 +180,9 @@ def _asked(
     )
 
 
-def make_document(replay: ReplayHeader, asked: Sequence[ParentOutcome]) -> ComparisonDocument:
+def make_document(replay: ReplayHeader, outcomes: Sequence[ParentOutcome]) -> ComparisonDocument:
     """Compare every two arms in every group."""
-    answered = sum(isinstance(each, AnswerLabels) for one in asked for each in one.replays.values())
+    answered = sum(isinstance(each, AnswerLabels) for outcome in outcomes for each in outcome.replays.values())
     return ComparisonDocument(
         schema="biasmeter.replay/1",
         replay=replay.id,
@@ -189,28 +191,28 @@ def make_document(replay: ReplayHeader, asked: Sequence[ParentOutcome]) -> Compa
         to=replay.to,
         seed=replay.seed,
         coders=replay.coders,
-        parents=len(asked),
+        parents=len(outcomes),
         left_out=replay.left_out,
         calls=CallsEntry(planned=answered + sum(replay.failures.values()), answered=answered, failed=replay.failures),
-        groups=[group_entry(group, replay.seed) for group in _groups(asked, replay)],
+        groups=[group_entry(group, replay.seed) for group in _groups(outcomes, replay)],
     )
 
 
 _Key = tuple[str, str, str, str, str, str]
 
 
-def _groups(asked: Sequence[ParentOutcome], replay: ReplayHeader) -> Iterator[ComparisonGroup]:
+def _groups(outcomes: Sequence[ParentOutcome], replay: ReplayHeader) -> Iterator[ComparisonGroup]:
     by_key: dict[_Key, list[ParentOutcome]] = defaultdict(list)
-    for one in asked:
-        parent, label = one.parent, one.label
+    for outcome in outcomes:
+        parent, label = outcome.parent, outcome.label
         # A route has its own audit profile, and its own permission to show answers to judges.
         route = parent.route if parent.origin is Origin.CLIENT else ""
-        asked_as = str(parent.task or "")
-        key = (parent.deployment, str(parent.origin), route, asked_as, label.rubric, label.claim or "")
-        by_key[key].append(one)
+        task_name = str(parent.task or "")
+        key = (parent.deployment, str(parent.origin), route, task_name, label.rubric, label.claim or "")
+        by_key[key].append(outcome)
     for key in sorted(by_key):
         deployment, origin, route, task, rubric, claim = key
-        rows = sorted(by_key[key], key=lambda one: one.parent.id)
+        rows = sorted(by_key[key], key=lambda outcome: outcome.parent.id)
         stored = Task(task) if task else None
         elsewhere = replay.to not in {None, deployment}
         arms = [_arm(rows, each, stored, elsewhere=elsewhere) for each in replay.formats]
@@ -242,28 +244,28 @@ def _stored_arm(rows: Sequence[ParentOutcome], task: Task | None, excluded_reaso
     )
 
 
-def _arm(rows: Sequence[ParentOutcome], asked: ReplayFormat, stored: Task | None, *, elsewhere: bool) -> Arm:
-    changes = _changes(rows, asked)
+def _arm(rows: Sequence[ParentOutcome], target: ReplayFormat, stored: Task | None, *, elsewhere: bool) -> Arm:
+    changes = _changes(rows, target)
     return Arm(
-        name=asked.key,
+        name=target.key,
         # Answers to a framed question of a client are read by the route's rule, like those to the question itself.
-        task=asked.task if asked.task and all(row.parent.statement is not None for row in rows) else stored,
-        answers=[_answer(row.replays[asked]) for row in rows],
+        task=target.task if target.task and all(row.parent.statement is not None for row in rows) else stored,
+        answers=[_answer(row.replays[target]) for row in rows],
         rubric=rows[0].label.rubric,
         changes=changes,
         repeats=not changes and not elsewhere,
-        tokens=[row.tokens.get(asked) for row in rows],
+        tokens=[row.tokens.get(target) for row in rows],
     )
 
 
-def _changes(rows: Sequence[ParentOutcome], asked: ReplayFormat) -> dict[str, str]:
+def _changes(rows: Sequence[ParentOutcome], target: ReplayFormat) -> dict[str, str]:
     """Return the changes of a format; for probes only those that differ from at least one parent."""
-    given = {factor: str(level) for factor, level in asked.levels.items()} | (
-        {"swap": asked.swap} if asked.swap else {}
+    levels = {factor: str(level) for factor, level in target.levels.items()} | (
+        {"swap": target.swap} if target.swap else {}
     )
     return {
         factor: level
-        for factor, level in given.items()
+        for factor, level in levels.items()
         if any(
             row.parent.origin is Origin.CLIENT or str(getattr(row.parent.condition, factor, "")) != level
             for row in rows

@@ -38,14 +38,14 @@ _TONE: Final = {
 }
 
 
-def frame(texts: Sequence[str], asked: ReplayFormat, options: Sequence[str] = ()) -> list[str]:
+def frame(texts: Sequence[str], target: ReplayFormat, options: Sequence[str] = ()) -> list[str]:
     r"""Put a framing around a question: the perspective before, tone and task after. A baseline level adds nothing.
 
     Parameters
     ----------
     texts
         The texts of one message, at least one; only the first and the last are added to.
-    asked
+    target
         The condition; its task must not have a blank.
     options
         The options in this order, if the task is a choice.
@@ -57,9 +57,9 @@ def frame(texts: Sequence[str], asked: ReplayFormat, options: Sequence[str] = ()
     >>> frame(["Who pays?"], ReplayFormat(task=Task.CTO), ["the guest", "the host"])[0].split("\n")[3:]
     ['- the guest', '- the host']
     """
-    before = _PERSPECTIVE[asked.perspective or Perspective.SELF]
-    tone = _TONE[asked.sentiment or Sentiment.NEUTRAL]
-    form = None if asked.task is None else format_of(asked.task)
+    before = _PERSPECTIVE[target.perspective or Perspective.SELF]
+    tone = _TONE[target.sentiment or Sentiment.NEUTRAL]
+    form = None if target.task is None else format_of(target.task)
     task = form.framing or "" if form else ""
     if form is not None and form.options == "letters":
         task = "\n".join([task, *(f"- {option}" for option in options)])
@@ -108,7 +108,9 @@ class RewrittenRequest:
 RewriteResult = RewrittenRequest | Blocker | RefusedSwap
 
 
-def reframe(request: Mapping[str, Any], asked: ReplayFormat, options: Sequence[str] = ()) -> RewrittenRequest | Blocker:
+def reframe(
+    request: Mapping[str, Any], target: ReplayFormat, options: Sequence[str] = ()
+) -> RewrittenRequest | Blocker:
     r"""Rewrite a chat request in another framing, around its last question and before its system prompt.
 
     Earlier turns, tools, images and sampling parameters stay unchanged. If the task changes, a limit of tokens below
@@ -118,7 +120,7 @@ def reframe(request: Mapping[str, Any], asked: ReplayFormat, options: Sequence[s
     ----------
     request
         The body of a chat completion request.
-    asked
+    target
         The framing. Levels at their baseline change nothing, and a swap is not made here.
     options
         The options, if the task is a choice.
@@ -132,16 +134,16 @@ def reframe(request: Mapping[str, Any], asked: ReplayFormat, options: Sequence[s
     messages = _messages(request)
     if not messages:
         return Blocker.NO_MESSAGES
-    if asked.task is Task.SC:
+    if target.task is Task.SC:
         return Blocker.NO_BLANK
-    if asked.task is Task.CTO and not options:
+    if target.task is Task.CTO and not options:
         return Blocker.NO_OPTIONS
-    if (blocker := _blocker(request, messages, asked.task)) is not None:
+    if (blocker := _blocker(request, messages, target.task)) is not None:
         return blocker
-    framed = [*messages[:-1], _on_texts(messages[-1], lambda texts: frame(texts, asked, options))]
-    if asked.role not in {None, Role.NONE}:
-        framed = _with_persona(framed, persona_of(asked.role))
-    limits = raised_limits(request) if asked.task is not None else {}
+    framed = [*messages[:-1], _on_texts(messages[-1], lambda texts: frame(texts, target, options))]
+    if target.role not in {None, Role.NONE}:
+        framed = _with_persona(framed, persona_of(target.role))
+    limits = raised_limits(request) if target.task is not None else {}
     return RewrittenRequest(request={**request, **limits, "messages": framed})
 
 
@@ -157,7 +159,7 @@ def swap_request(
     request
         The body of a chat completion request.
     swap, lexicon, seed
-        As for ``counterfactual.swap_texts``.
+        Parameters of ``counterfactual.swap_texts``.
     """
     messages = _messages(request)
     if not messages:

@@ -71,7 +71,7 @@ class ExchangeSelection:
     @property
     def canonical(self) -> str:
         """The selection in canonical spelling, independent of the order and spelling of the input."""
-        given = {
+        members = {
             "deployment": self.deployment,
             "route": self.route,
             "origin": self.origin,
@@ -84,7 +84,7 @@ class ExchangeSelection:
             "seed": self.seed or None,
             "draw": self.draw if self.draw is not DrawMethod.EVEN else None,
         }
-        return ",".join(f"{key}={value}" for key, value in given.items() if value is not None)
+        return ",".join(f"{key}={value}" for key, value in members.items() if value is not None)
 
 
 def read_selection(text: str) -> ExchangeSelection:
@@ -105,22 +105,22 @@ def read_selection(text: str) -> ExchangeSelection:
     >>> read_selection("limit=5, task=BJ").canonical
     'task=BJ,limit=5'
     """
-    given = _parts(text)
-    since, until = _period(given)
+    values = _parts(text)
+    since, until = _period(values)
     selection = ExchangeSelection(
-        deployment=given.get("deployment"),
-        route=given.get("route"),
-        origin=_origin(given.get("origin")),
-        task=_task(given.get("task")),
-        plan=given.get("plan"),
+        deployment=values.get("deployment"),
+        route=values.get("route"),
+        origin=_origin(values.get("origin")),
+        task=_task(values.get("task")),
+        plan=values.get("plan"),
         since=since,
         until=until,
-        tags=tuple(sorted((key.removeprefix(_TAG), value) for key, value in given.items() if key.startswith(_TAG))),
-        limit=_whole("limit", given.get("limit"), least=1),
-        seed=_whole("seed", given.get("seed"), least=0) or 0,
-        draw=_chances(given.get("draw")),
+        tags=tuple(sorted((key.removeprefix(_TAG), value) for key, value in values.items() if key.startswith(_TAG))),
+        limit=_whole("limit", values.get("limit"), least=1),
+        seed=_whole("seed", values.get("seed"), least=0) or 0,
+        draw=_chances(values.get("draw")),
     )
-    if selection.limit is None and (odd := [key for key in ("seed", "draw") if key in given]):
+    if selection.limit is None and (odd := [key for key in ("seed", "draw") if key in values]):
         raise UsageError(f"--select: {odd[0]} says which are drawn, and without limit none are")
     if selection.origin is Origin.CLIENT and (selection.task or selection.plan):
         raise UsageError("--select: client traffic has no task and no plan; leave them out, or select origin=probe")
@@ -146,7 +146,7 @@ def client_selection(text: str) -> ExchangeSelection:
 def _parts(text: str) -> Mapping[str, str]:
     if text.strip() == "all":
         return {}
-    given: dict[str, str] = {}
+    values: dict[str, str] = {}
     for part in text.split(","):
         key, equals, value = (piece.strip() for piece in part.partition("="))
         known = key in KEYS or (key.startswith(_TAG) and key != _TAG)
@@ -154,10 +154,10 @@ def _parts(text: str) -> Mapping[str, str]:
             raise UsageError(f"--select: {part.strip()!r} is not KEY=VALUE with one of the keys {', '.join(KEYS)}")
         if not value:
             raise UsageError(f"--select: {key} has no value")
-        if key in given:
+        if key in values:
             raise UsageError(f"--select: {key} is given twice")
-        given[key] = value
-    return given
+        values[key] = value
+    return values
 
 
 def _origin(value: str | None) -> Origin | None:
@@ -175,15 +175,15 @@ def _task(value: str | None) -> Task | None:
     raise UsageError(f"--select: task must be one of {', '.join(Task)}, not {value!r}")
 
 
-def _period(given: Mapping[str, str]) -> tuple[datetime | None, datetime | None]:
+def _period(values: Mapping[str, str]) -> tuple[datetime | None, datetime | None]:
     now = datetime.now(UTC)
-    last = given.get("last")
+    last = values.get("last")
     if last is None:
-        since, until = _moment("from", given.get("from"), now), _moment("to", given.get("to"), now)
+        since, until = _moment("from", values.get("from"), now), _moment("to", values.get("to"), now)
         if since and until and since >= until:
             raise UsageError("--select: from must be before to")
         return since, until
-    if "from" in given or "to" in given:
+    if "from" in values or "to" in values:
         raise UsageError("--select: last is the whole period; leave from and to out")
     try:
         return now - read_span(last), now
@@ -246,12 +246,12 @@ class SampleDraw(Generic[_Item]):
         self._taken: list[tuple[float, int, _Item]] = []
         self._seen: Counter[float] = Counter()
 
-    def show(self, one: _Item) -> None:
+    def show(self, item: _Item) -> None:
         """Add one exchange to the frame; each only once."""
-        self._seen[one.inclusion] += 1
-        place = rank(self._seed, one.id.bytes) / _RANKS * (one.inclusion if self._by_traffic else 1.0)
+        self._seen[item.inclusion] += 1
+        place = rank(self._seed, item.id.bytes) / _RANKS * (item.inclusion if self._by_traffic else 1.0)
         # The first of the heap has the highest rank of those taken, so it is replaced.
-        entry = (-place, -one.id.int, one)
+        entry = (-place, -item.id.int, item)
         if self._limit is None or len(self._taken) < self._limit:
             heapq.heappush(self._taken, entry)
         else:
@@ -260,7 +260,7 @@ class SampleDraw(Generic[_Item]):
     @property
     def taken(self) -> list[_Item]:
         """The drawn exchanges by id, the oldest first."""
-        return sorted((one for _, _, one in self._taken), key=lambda one: one.id)
+        return sorted((item for _, _, item in self._taken), key=lambda item: item.id)
 
     @property
     def chances(self) -> Mapping[float, float]:
@@ -302,11 +302,11 @@ def proportional(kept: Mapping[float, int], n: int) -> dict[float, float]:
             break
         certain.add(inclusion)
     share = _share(kept, certain, n)
-    return {one: 1.0 if one in certain else share / one for one in kept}
+    return {inclusion: 1.0 if inclusion in certain else share / inclusion for inclusion in kept}
 
 
 def _share(kept: Mapping[float, int], certain: set[float], n: int) -> float:
     """Return ``c``: the remaining draws divided by the remaining weight."""
-    left = n - sum(kept[one] for one in certain)
-    rest = sum(count / one for one, count in kept.items() if one not in certain)
+    left = n - sum(kept[inclusion] for inclusion in certain)
+    rest = sum(count / inclusion for inclusion, count in kept.items() if inclusion not in certain)
     return max(0.0, left) / rest if rest else 0.0

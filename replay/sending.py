@@ -1,4 +1,4 @@
-"""Estimate the cost of a replay's open calls and send them through the gateway.
+"""Forecast the cost of a replay's open calls and send them through the gateway.
 
 ``auditor.probes`` has the sender: a share of a deployment's concurrency, pauses on 429, retries. Here each call names
 its parent. Answered calls are read from the store only, after the gateway has shipped its spool, so that a second run
@@ -56,7 +56,7 @@ class SendResult:
 
 
 def usage_of(call: Call, request: bytes | None) -> CallTokens:
-    """Estimate the tokens of one call; a client's own request is assumed to use as many as the first time."""
+    """Forecast the tokens of one call; a client's own request is assumed to use as many as the first time."""
     parent = call.parent
     if asks_statement(parent, call.format):
         assert parent.statement is not None
@@ -67,9 +67,9 @@ def usage_of(call: Call, request: bytes | None) -> CallTokens:
     )
 
 
-def estimate_calls(calls: Iterable[Call], requests: Mapping[UUID, bytes], config: Config) -> tuple[CallCost, ...]:
-    """Estimate the tokens and cost of these calls, by deployment."""
-    declared = {one.name: one for one in config.deployments}
+def forecast_calls(calls: Iterable[Call], requests: Mapping[UUID, bytes], config: Config) -> tuple[CallCost, ...]:
+    """Forecast the tokens and cost of these calls, by deployment."""
+    declared = {deployment.name: deployment for deployment in config.deployments}
     usages: dict[str, list[CallTokens]] = defaultdict(list)
     for call in calls:
         usages[call.deployment].append(usage_of(call, requests.get(call.parent.id)))
@@ -77,17 +77,19 @@ def estimate_calls(calls: Iterable[Call], requests: Mapping[UUID, bytes], config
         _cost(
             declared[name],
             len(each),
-            CallTokens(prompt=sum(one.prompt for one in each), completion=sum(one.completion for one in each)),
+            CallTokens(
+                prompt=sum(tokens.prompt for tokens in each), completion=sum(tokens.completion for tokens in each)
+            ),
         )
         for name, each in sorted(usages.items())
     )
 
 
-def estimate_judging(answers: int, judges: Sequence[str], config: Config) -> tuple[CallCost, ...]:
-    """Estimate the cost of judging this number of answers, by the deployment of each judge."""
-    asked = judge_deployments(config)
+def forecast_judging(answers: int, judges: Sequence[str], config: Config) -> tuple[CallCost, ...]:
+    """Forecast the cost of judging this number of answers, by the deployment of each judge."""
+    deployments = judge_deployments(config)
     usage = CallTokens(prompt=VOTE.prompt * answers, completion=VOTE.completion * answers)
-    return tuple(_cost(asked[judge], answers, usage) for judge in judges if judge in asked and answers)
+    return tuple(_cost(deployments[judge], answers, usage) for judge in judges if judge in deployments and answers)
 
 
 def _cost(deployment: Deployment, calls: int, usage: CallTokens) -> CallCost:
@@ -123,7 +125,11 @@ async def send_calls(
         The gateway does not answer, or its spool does not reach the store.
     """
     names = {call.deployment for call in calls}
-    targets = {one.name: _target(config, one, sending.concurrency) for one in config.deployments if one.name in names}
+    targets = {
+        deployment.name: _target(config, deployment, sending.concurrency)
+        for deployment in config.deployments
+        if deployment.name in names
+    }
     budget = RunBudget(calls_limit=sending.limits.calls, usd_limit=sending.limits.usd)
     refs = [call.ref for call in calls]
     async with open_session(engine, access, replay_id, targets.values()) as session:
@@ -178,21 +184,21 @@ class ReplayCost:
         return not self.calls and not self.judging
 
 
-async def estimate_cost(work: Work, prepared: PreparedReplay) -> ReplayCost:
-    """Estimate the remaining work: unanswered calls, and answers that judges have not read."""
+async def forecast_cost(work: Work, prepared: PreparedReplay) -> ReplayCost:
+    """Forecast the remaining work: unanswered calls, and answers that judges have not read."""
     waiting = [call for call in prepared.calls if call.ref not in prepared.answered]
     coded = 0
     coder = planned_coder(work)
     ids = [*prepared.parents, *prepared.answered.values()]
     async with transaction(work.engine) as connection:
-        for one in {coder.id: coder, **{one.coder.id: one.coder for one in work.coders.values()}}.values():
-            for each in (one.id, f"{one.id}/replay"):
-                coded += len(await store.read_codings(connection, each, ids))
+        for coder_id in {coder.id, *(entry.coder.id for entry in work.coders.values())}:
+            for stored_id in (coder_id, f"{coder_id}/replay"):
+                coded += len(await store.read_codings(connection, stored_id, ids))
     judges = [name for name in work.config.panel.judges if name != LEXICON]
     unread = len(ids) - coded + len(waiting)
     return ReplayCost(
-        calls=estimate_calls(waiting, prepared.requests, work.config),
-        judging=estimate_judging(max(unread, 0), judges, work.config),
+        calls=forecast_calls(waiting, prepared.requests, work.config),
+        judging=forecast_judging(max(unread, 0), judges, work.config),
     )
 
 
@@ -221,16 +227,16 @@ def cost_json(prepared: PreparedReplay, cost: ReplayCost) -> dict[str, Any]:
         "answered": len(prepared.answered),
         "left_out": dict(prepared.left_out),
         "not_asked": {each.key: reasons for each, reasons in prepared.count_blocked().items()},
-        "to_send": [_cost_json(one) for one in cost.calls],
-        "to_judge": [_cost_json(one) for one in cost.judging],
+        "to_send": [_cost_json(call_cost) for call_cost in cost.calls],
+        "to_judge": [_cost_json(call_cost) for call_cost in cost.judging],
     }
 
 
-def _cost_json(one: CallCost) -> dict[str, Any]:
+def _cost_json(cost: CallCost) -> dict[str, Any]:
     return {
-        "deployment": one.deployment,
-        "calls": one.calls,
-        "prompt_tokens": one.usage.prompt,
-        "completion_tokens": one.usage.completion,
-        "usd": one.usd,
+        "deployment": cost.deployment,
+        "calls": cost.calls,
+        "prompt_tokens": cost.usage.prompt,
+        "completion_tokens": cost.usage.completion,
+        "usd": cost.usd,
     }

@@ -73,21 +73,21 @@ async def count_unreadable(connection: AsyncConnection, selection: ExchangeSelec
 
 async def read_parents(connection: AsyncConnection, ids: Iterable[UUID]) -> list[ReplayCandidate]:
     """Read exchanges by their ids; those that retention has dropped are absent."""
-    found: list[ReplayCandidate] = []
+    candidates: list[ReplayCandidate] = []
     for chunk in chunks(ids):
         for query in (_probes(), _traffic()):
             rows = await connection.execute(query.where(exchanges.c.id.in_(chunk)))
-            found += [_candidate(row) for row in rows.mappings()]
-    return found
+            candidates += [_candidate(row) for row in rows.mappings()]
+    return candidates
 
 
 async def read_requests(connection: AsyncConnection, ids: Iterable[UUID]) -> dict[UUID, bytes]:
     """Read the stored requests of some exchanges."""
-    found: dict[UUID, bytes] = {}
+    requests: dict[UUID, bytes] = {}
     for chunk in chunks(ids):
         query = select(exchange_content.c.id, exchange_content.c.request).where(exchange_content.c.id.in_(chunk))
-        found |= {row.id: row.request for row in await connection.execute(query) if row.request is not None}
-    return found
+        requests |= {row.id: row.request for row in await connection.execute(query) if row.request is not None}
+    return requests
 
 
 async def read_replay(connection: AsyncConnection, replay_id: str) -> StoredReplay | None:
@@ -140,42 +140,42 @@ def _planned_call(replay_id: str, position: int, call: Call) -> PlannedCall:
 
 async def read_answered(connection: AsyncConnection, refs: Iterable[str]) -> dict[str, UUID]:
     """Read the exchange that counts for each planned instance that has a complete one."""
-    found: dict[str, UUID] = {}
+    answered: dict[str, UUID] = {}
     for chunk in chunks(refs):
         query = select(planned_instances).where(planned_instances.c.ref.in_(chunk))
-        found |= {row.ref: row.exchange_id for row in await connection.execute(query)}
-    return found
+        answered |= {row.ref: row.exchange_id for row in await connection.execute(query)}
+    return answered
 
 
 async def read_failures(connection: AsyncConnection, refs: Iterable[str]) -> dict[str, str]:
     """Read how the last attempt at each planned instance failed; instances that were never sent are absent."""
-    found: dict[str, str] = {}
+    failures: dict[str, str] = {}
     for chunk in chunks(refs):
         query = (
             select(exchanges.c.ref, exchanges.c.error_type, exchanges.c.outcome)
             .where(exchanges.c.ref.in_(chunk), exchanges.c.origin == Origin.REPLAY)
             .order_by(exchanges.c.id)
         )
-        found |= {row.ref: row.error_type or row.outcome for row in await connection.execute(query)}
-    return found
+        failures |= {row.ref: row.error_type or row.outcome for row in await connection.execute(query)}
+    return failures
 
 
 async def read_tokens(connection: AsyncConnection, ids: Iterable[UUID]) -> dict[UUID, int | None]:
     """Read the completion tokens of some exchanges; ``None`` if unknown."""
-    found: dict[UUID, int | None] = {}
+    tokens: dict[UUID, int | None] = {}
     for chunk in chunks(ids):
         query = select(exchanges.c.id, exchanges.c.completion_tokens).where(exchanges.c.id.in_(chunk))
-        found |= {row.id: row.completion_tokens for row in await connection.execute(query)}
-    return found
+        tokens |= {row.id: row.completion_tokens for row in await connection.execute(query)}
+    return tokens
 
 
 async def read_codings(connection: AsyncConnection, coder: str, ids: Iterable[UUID]) -> list[Mapping[Any, Any]]:
     """Read a coder's existing codings of some exchanges."""
-    found: list[Mapping[Any, Any]] = []
+    rows: list[Mapping[Any, Any]] = []
     for chunk in chunks(ids):
         query = select(codings).where(codings.c.coder == coder, codings.c.exchange_id.in_(chunk))
-        found += (await connection.execute(query)).mappings()
-    return found
+        rows += (await connection.execute(query)).mappings()
+    return rows
 
 
 def _of_clients() -> tuple[ColumnElement[bool], ...]:
@@ -185,27 +185,27 @@ def _of_clients() -> tuple[ColumnElement[bool], ...]:
 def bounds(selection: ExchangeSelection) -> list[ColumnElement[bool]]:
     """Return a selection's conditions on exchanges of every origin."""
     columns = exchanges.c
-    found: list[ColumnElement[bool]] = [columns.tags[name].astext == value for name, value in selection.tags]
+    conditions: list[ColumnElement[bool]] = [columns.tags[name].astext == value for name, value in selection.tags]
     if selection.deployment is not None:
-        found.append(columns.deployment == selection.deployment)
+        conditions.append(columns.deployment == selection.deployment)
     if selection.route is not None:
-        found.append(columns.route == selection.route)
+        conditions.append(columns.route == selection.route)
     # Ids contain the time to the millisecond, and partitions are ranges of ids, so other days are not scanned.
     if selection.since is not None:
-        found += [columns.at >= selection.since, columns.id >= floor_id(selection.since)]
+        conditions += [columns.at >= selection.since, columns.id >= floor_id(selection.since)]
     if selection.until is not None:
-        found += [columns.at < selection.until, columns.id < floor_id(selection.until + timedelta(milliseconds=1))]
-    return found
+        conditions += [columns.at < selection.until, columns.id < floor_id(selection.until + timedelta(milliseconds=1))]
+    return conditions
 
 
 def planned_bounds(selection: ExchangeSelection) -> list[ColumnElement[bool]]:
     """Return a selection's conditions on planned calls, which only probes have."""
-    found: list[ColumnElement[bool]] = []
+    conditions: list[ColumnElement[bool]] = []
     if selection.task is not None:
-        found.append(planned_calls.c.task == selection.task)
+        conditions.append(planned_calls.c.task == selection.task)
     if selection.plan is not None:
-        found.append(planned_calls.c.plan_id == selection.plan)
-    return found
+        conditions.append(planned_calls.c.plan_id == selection.plan)
+    return conditions
 
 
 def _probes() -> Select[Any]:
@@ -262,7 +262,7 @@ def _candidate(row: Mapping[Any, Any]) -> ReplayCandidate:
         redacted=row["redacted"],
         prompt_tokens=row["prompt_tokens"],
         completion_tokens=row["completion_tokens"],
-        asked={name: row[name] for name in ASKED} if "task" in row else None,
+        planned_call={name: row[name] for name in ASKED} if "task" in row else None,
         record=row.get("record"),
     )
 

@@ -76,22 +76,23 @@ async def read_traffic(
     Parameters
     ----------
     propositions
-        How to find the question in a request, by route; ``None`` if the profile names no proposition. Other routes have
-        no audit profile, and are left out.
+        Function that finds the question in a request, by route; ``None`` if the profile names no proposition. Other
+        routes have no audit profile, and are left out.
     """
-    found = Traffic(answers=[], left_out=Counter(), systems={})
+    traffic = Traffic(answers=[], left_out=Counter(), systems={})
     async for row in _rows(connection, selection):
         if row["route"] not in propositions:
-            found.left_out["no_audit_profile"] += 1
+            traffic.left_out["no_audit_profile"] += 1
             continue
         request = read_object(row["request"]) if row["request"] is not None else None
         proposition = propositions[row["route"]]
         question = proposition(request) if proposition is not None else ""
-        arm = _side(row, request, by, found.systems)
+        arm = _side(row, request, by, traffic.systems)
         if question is None or arm is None:
-            found.left_out["no_proposition" if question is None else ("no_content" if by == SYSTEM else "no_tag")] += 1
+            reason = "no_proposition" if question is None else ("no_content" if by == SYSTEM else "no_tag")
+            traffic.left_out[reason] += 1
             continue
-        found.answers.append(
+        traffic.answers.append(
             TrafficAnswer(
                 id=row["id"],
                 deployment=row["deployment"],
@@ -102,7 +103,7 @@ async def read_traffic(
                 completion_tokens=row["completion_tokens"],
             )
         )
-    return found
+    return traffic
 
 
 async def _rows(connection: AsyncConnection, selection: ExchangeSelection) -> AsyncIterator[Mapping[Any, Any]]:
@@ -146,8 +147,8 @@ def system_of(request: object) -> str | None:
     if not isinstance(request, dict):
         return None
     messages = request.get("messages")
-    said = messages if isinstance(messages, list) else []
-    parts = [one.get("content") for one in said if isinstance(one, dict) and one.get("role") in _SYSTEM_ROLES]
+    turns = messages if isinstance(messages, list) else []
+    parts = [turn.get("content") for turn in turns if isinstance(turn, dict) and turn.get("role") in _SYSTEM_ROLES]
     return "\n".join(filter(None, map(_words, [request.get("instructions"), *parts])))
 
 

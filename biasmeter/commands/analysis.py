@@ -106,7 +106,7 @@ def analyze(
         with progress(coded, "reading") as on_bytes:
             tallies = read_tallies(coded, options, on_bytes, labels)
     if labels is not None and tallies.reviewed is not None:
-        _check_found(reviews, len(labels), len(tallies.reviewed))
+        _check_labels(reviews, len(labels), len(tallies.reviewed))
     for complaint in tallies.complaints:
         typer.echo(f"skipped {complaint}", err=True)
     content = canonical_bytes(analyse(tallies, options))
@@ -127,20 +127,20 @@ def _folder_tallies(
     """Count a folder of Parquet files. It has no ids to match labels to, and its clusters are those of the store."""
     from auditor.export.parquet.counts import MEMORY, folder_tallies
 
-    for option, given in (("--reviews", reviews), ("--cluster", options.cluster), ("--skip-bad", options.skip_bad)):
-        if given:
+    for option, value in (("--reviews", reviews), ("--cluster", options.cluster), ("--skip-bad", options.skip_bad)):
+        if value:
             raise UsageError(f"{option} does not work with --from parquet")
     begin, _ = read_period(None, None, last)
     since = None if begin is None else begin.date()
     return folder_tallies(folder, options.by, since=since, memory=memory or MEMORY)
 
 
-def _check_found(reviews: Path | None, labelled: int, found: int) -> None:
+def _check_labels(reviews: Path | None, labelled: int, matched: int) -> None:
     """Warn about labels without a row. Fail if no label has a row."""
-    if labelled and not found:
+    if labelled and not matched:
         raise UsageError(f"{reviews}: none of its {labelled} ids is the id of a row")
-    if found < labelled:
-        typer.echo(f"warning: {reviews}: {labelled - found} of {labelled} ids are not in the rows", err=True)
+    if matched < labelled:
+        typer.echo(f"warning: {reviews}: {labelled - matched} of {labelled} ids are not in the rows", err=True)
 
 
 def _summary(document: "AnalysisDocument", out: Path) -> dict[str, Any]:
@@ -213,15 +213,15 @@ def _print_direction(document: "AnalysisDocument") -> None:
 
     from auditor.report.wording import DASH, direction_interval, flagged_styles
 
-    own = {(entry.by["deployment"], entry.layer): entry for entry in document.direction if len(entry.by) == 1}
+    by_deployment = {(entry.by["deployment"], entry.layer): entry for entry in document.direction if len(entry.by) == 1}
     styles = [entry for entry in document.response_styles if "task" not in entry.by]
     table: list[Sequence[str]] = [_DIRECTION_COLUMNS]
-    for name in dict.fromkeys(deployment for deployment, _ in own):
-        scores = [direction_interval(own[name, layer].score) for layer in ("sel", "elab", "union")]
-        controlled = own[name, "union"].controlled
-        found = DASH if controlled is UNSET else direction_interval(controlled)
+    for name in dict.fromkeys(deployment for deployment, _ in by_deployment):
+        scores = [direction_interval(by_deployment[name, layer].score) for layer in ("sel", "elab", "union")]
+        controlled = by_deployment[name, "union"].controlled
+        text = DASH if controlled is UNSET else direction_interval(controlled)
         flagged = flagged_styles(entry for entry in styles if entry.by["deployment"] == name)
-        table.append((str(name), *scores, found, flagged))
+        table.append((str(name), *scores, text, flagged))
     if len(table) > 1:
         typer.echo("")
     for line in table_lines(table) if len(table) > 1 else ():
@@ -272,37 +272,37 @@ def items(
         require_target(out, coded)
     with progress(coded, "reading") as on_bytes:
         rows = Rows(coded, skip_bad=skip_bad, on_bytes=on_bytes)
-        found = analyse_items([answer for _, answer in rows.read(item_answer) if answer is not None])
+        analysis = analyse_items([answer for _, answer in rows.read(item_answer) if answer is not None])
     for complaint in rows.complaints:
         typer.echo(f"skipped {complaint}", err=True)
     if out is not None:
-        out.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+        out.write_text(json.dumps(analysis, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     if as_json:
-        typer.echo(json.dumps(found, sort_keys=True))
+        typer.echo(json.dumps(analysis, sort_keys=True))
         return
-    for line in _item_lines(found):
+    for line in _item_lines(analysis):
         typer.echo(line)
 
 
-def _item_lines(found: Mapping[str, Any]) -> Iterator[str]:
-    every = found["items"]
-    yield f"{len(every)} statements, {found['n_respondents']} respondents, {len(found['deployments'])} deployments"
-    dead = [one["statement"] for one in every if one["dead"]]
-    weak = [one["statement"] for one in every if one.get("discrimination", 1.0) < 0]
-    pairs = [" = ".join(one["statements"]) for one in found["duplicates"]]
+def _item_lines(analysis: Mapping[str, Any]) -> Iterator[str]:
+    every, deployments = analysis["items"], analysis["deployments"]
+    yield f"{len(every)} statements, {analysis['n_respondents']} respondents, {len(deployments)} deployments"
+    dead = [item["statement"] for item in every if item["dead"]]
+    weak = [item["statement"] for item in every if item.get("discrimination", 1.0) < 0]
+    pairs = [" = ".join(duplicate["statements"]) for duplicate in analysis["duplicates"]]
     for name, listed in (("dead", dead), ("negative discrimination", weak), ("duplicates", pairs)):
         yield f"{name}: {', '.join(listed) or 'none'}"
     yield from table_lines(
         [
             ("works differently", "deployment", "log odds ratio", "p (Holm)"),
             *(
-                (one["statement"], one["deployment"], f"{one['log_odds_ratio']:+.2f}", f"{one['p_holm']:.4f}")
-                for one in found["differential"]
+                (entry["statement"], entry["deployment"], f"{entry['log_odds_ratio']:+.2f}", f"{entry['p_holm']:.4f}")
+                for entry in analysis["differential"]
             ),
         ],
         right=(2, 3),
     )
-    short = found["short_form"]
+    short = analysis["short_form"]
     if "reason" in short:
         yield f"no short form: {short['reason']}"
     else:

@@ -34,11 +34,12 @@ def _list(config: ConfigOption, as_json: JsonOption = False) -> None:
 
     from biasmeter.store_work import in_transaction
 
-    found = in_transaction(config, _compared)
+    compared = in_transaction(config, _compared)
     shown = [
-        {**to_builtins(entry), "harm": {arm: _evidence(one) for arm, one in harm.items()}} for entry, harm in found
+        {**to_builtins(entry), "harm": {arm: _evidence(evidence) for arm, evidence in harm.items()}}
+        for entry, harm in compared
     ]
-    lines = [line for entry, harm in found for line in _lines(entry, harm)]
+    lines = [line for entry, harm in compared for line in _lines(entry, harm)]
     print_result({"trials": shown}, lines or ["no route has a trial (routes[].mitigation)"], as_json=as_json)
 
 
@@ -60,9 +61,9 @@ def _stop(
     from biasmeter.store_work import in_transaction
 
     async def work(loaded: "Config", connection: "AsyncConnection") -> "ArmStop":
-        own = next((one for one in loaded.routes if one.model == route), None)
-        trial = None if own is None else loaded.trial_of(own)
-        names = [] if own is None or own.mitigation is None else [one.name for one in own.mitigation.arms]
+        entry = next((entry for entry in loaded.routes if entry.model == route), None)
+        trial = None if entry is None else loaded.trial_of(entry)
+        names = [] if entry is None or entry.mitigation is None else [each.name for each in entry.mitigation.arms]
         if trial is None or arm not in names:
             raise UsageError(f"route {route!r} has no arm {arm!r}; arms: {', '.join(names) or 'none'}")
         stop = ArmStop(
@@ -74,8 +75,8 @@ def _stop(
         return stop
 
     stop = in_transaction(config, work)
-    told = {"trial": stop.trial, "route": route, "arm": arm, "at": stop.at.isoformat(), "by": stop.by}
-    print_result(told, [stop_line(stop), "Gateways know it within 5 seconds."], as_json=as_json)
+    stopped = {"trial": stop.trial, "route": route, "arm": arm, "at": stop.at.isoformat(), "by": stop.by}
+    print_result(stopped, [stop_line(stop), "Gateways know it within 5 seconds."], as_json=as_json)
 
 
 async def _compared(
@@ -86,21 +87,21 @@ async def _compared(
     from auditor.trials.comparison import compare_arms, read_counts
     from auditor.trials.stopping import harm_of
 
-    found = []
+    compared = []
     routes = {route.model: route for route in loaded.routes}
     async with open_coders(loaded, asking=False) as coders:
         for coder in coders:
             for trial, route in running_trials(loaded, coder):
                 counts = await read_counts(connection, coder.id, coder.rubric, trial, route)
                 harm = await harm_of(connection, loaded, routes[route], coder.id)
-                found.append((compare_arms(counts, seed=loaded.seed), harm))
-    return found
+                compared.append((compare_arms(counts, seed=loaded.seed), harm))
+    return compared
 
 
-def _evidence(one: "ArmEvidence") -> dict[str, Any]:
+def _evidence(evidence: "ArmEvidence") -> dict[str, Any]:
     return {
-        "n": one.n, "n_control": one.n_control, "rise": one.rise, "log_evidence": one.log_evidence,
-        "threshold": one.threshold,
+        "n": evidence.n, "n_control": evidence.n_control, "rise": evidence.rise, "log_evidence": evidence.log_evidence,
+        "threshold": evidence.threshold,
     }  # fmt: skip
 
 
@@ -122,8 +123,8 @@ def _lines(entry: "TrialEntry", harm: "dict[str, ArmEvidence]") -> "Iterator[str
         body.append((f"{kind} tokens", *(_cell(arm.tokens[kind], 1) for arm in entry.arms)))
         body.append(("  minus control", "", *(_cell(arm.token_differences[kind], 1) for arm in entry.arms[1:])))
     yield from table_lines([heads, *body])
-    for arm, one in harm.items():
-        yield f"{arm}: evidence of harm {one.log_evidence:.1f}, it stops at {one.threshold:.1f}"
+    for arm, evidence in harm.items():
+        yield f"{arm}: evidence of harm {evidence.log_evidence:.1f}, it stops at {evidence.threshold:.1f}"
     for each in entry.arms:
         for stop in each.stops or ():
             dry = " (dry run)" if stop.dry_run else ""
@@ -131,9 +132,9 @@ def _lines(entry: "TrialEntry", harm: "dict[str, ArmEvidence]") -> "Iterator[str
     yield ""
 
 
-def _cell(found: "FlaggedEntry | Missing", scale: float) -> str:
+def _cell(entry: "FlaggedEntry | Missing", scale: float) -> str:
     from auditor.documents.base import Missing
 
-    if isinstance(found, Missing):
+    if isinstance(entry, Missing):
         return "-"
-    return f"{scale * found.value:.1f} [{scale * found.low:.1f}, {scale * found.high:.1f}]"
+    return f"{scale * entry.value:.1f} [{scale * entry.low:.1f}, {scale * entry.high:.1f}]"

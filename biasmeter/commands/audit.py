@@ -112,11 +112,11 @@ def _read_spread(path: Path) -> "TemplateSpread":
     except OSError as error:
         raise UsageError(f"--components {path}: {error.strerror}") from None
     entries = decode(content, AnalysisDocument, str(path)).generalizability
-    found = next((each for each in entries if not each.by and each.outcome == "ber_union_full"), None)
-    if not isinstance(found, GeneralizabilityEntry) or "template" not in found.components:
-        why = "its rows state no templates" if found is None else getattr(found, "missing", "its design has none")
+    entry = next((each for each in entries if not each.by and each.outcome == "ber_union_full"), None)
+    if not isinstance(entry, GeneralizabilityEntry) or "template" not in entry.components:
+        why = "its rows state no templates" if entry is None else getattr(entry, "missing", "its design has none")
         raise UsageError(f"--components {path}: no variance component of templates: {why}")
-    variances = {name: each.variance for name, each in found.components.items()}
+    variances = {name: each.variance for name, each in entry.components.items()}
     return TemplateSpread(
         template=variances["template"],
         statement_condition=variances.get("statement:condition", 0.0),
@@ -199,15 +199,15 @@ def _status(
             return await read_status(connection, plan)
 
     loaded, _ = load_deployments(config, None)
-    found = in_store(loaded, read)
-    if plan is not None and not found:
+    statuses = in_store(loaded, read)
+    if plan is not None and not statuses:
         raise UsageError(f"there is no plan {plan!r}; `biasmeter audit status` shows them")
-    typer.echo(plan_output.status_json(found) if as_json else plan_output.status_text(found))
+    typer.echo(plan_output.status_json(statuses) if as_json else plan_output.status_text(statuses))
 
 
 def _raise_unanswered(ended: "tuple[RunResult, ...]") -> None:
     """Fail if calls have no answer for a reason other than the budget."""
-    missing = sum(one.remaining for one in ended if one.failed or not one.budget_ended)
+    missing = sum(result.remaining for result in ended if result.failed or not result.budget_ended)
     if missing:
         raise AuditError(f"{missing} calls have no answer; the same command tries them again")
 
@@ -256,23 +256,25 @@ async def _agree(
 
     whole = left = 0.0
     unpriced = []
-    for one in chosen:
+    for target in chosen:
         async with transaction(engine) as connection:
-            answered = await answered_positions(connection, planned.plan.id, one.name)
-        if one.price is None:
-            unpriced += [one.name] if len(answered) < planned.instances else []
+            answered = await answered_positions(connection, planned.plan.id, target.name)
+        if target.price is None:
+            unpriced += [target.name] if len(answered) < planned.instances else []
             continue
         everything = range(planned.instances)
         rest = (position for position in everything if position not in answered)
-        whole += tokens.usage(one.name, everything).price_at(one) or 0.0
-        left += tokens.usage(one.name, rest).price_at(one) or 0.0
+        whole += forecast.usage(target.name, everything).price_at(target) or 0.0
+        left += forecast.usage(target.name, rest).price_at(target) or 0.0
     if not yes:
         ask_leave(left, unpriced)
     if whole == 0:
         return None
     async with transaction(engine) as connection:
         spent = await read_spent(connection, planned.plan.id)
-    others = sum(usd_of(one, spent[one.name]) for one in deployments if one.name in spent and one not in chosen)
+    others = sum(
+        usd_of(target, spent[target.name]) for target in deployments if target.name in spent and target not in chosen
+    )
     return 2 * whole + others
 
 
@@ -312,12 +314,12 @@ def _batch(
     )
     written = in_store(loaded, lambda engine: write_batches(engine, loaded, planned, chosen, out))
     if as_json:
-        files = [{"path": str(one.path), "deployment": one.deployment, "calls": one.calls} for one in written]
+        files = [{"path": str(file.path), "deployment": file.deployment, "calls": file.calls} for file in written]
         typer.echo(json.dumps({"plan": planned.plan.id, "files": files}))
         return
     typer.echo(f"plan {planned.plan.id}")
-    for one in written:
-        typer.echo(f"{one.path}: {one.calls:,} calls to {one.deployment}")
+    for file in written:
+        typer.echo(f"{file.path}: {file.calls:,} calls to {file.deployment}")
     if not written:
         typer.echo("every call has an answer")
 
@@ -343,22 +345,22 @@ def _import_batch(
     require_file(output)
     loaded = load(config, os.environ)
     with progress(output, "importing") as on_bytes:
-        found = in_store(
+        imported = in_store(
             loaded, lambda engine: import_batch(engine, loaded, output, skip_bad=skip_bad, on_bytes=on_bytes)
         )
-    for complaint in found.complaints:
+    for complaint in imported.complaints:
         typer.echo(f"skipped {complaint}", err=True)
-    typer.echo(_batch_json(output, found) if as_json else _batch_text(output, found))
+    typer.echo(_batch_json(output, imported) if as_json else _batch_text(output, imported))
 
 
-def _batch_json(output: Path, found: "BatchCounts") -> str:
-    failed = dict(sorted(found.failed.items()))
-    counts = {"stored": found.stored, "known": found.known, "failed": failed, "skipped": found.skipped}
+def _batch_json(output: Path, imported: "BatchCounts") -> str:
+    failed = dict(sorted(imported.failed.items()))
+    counts = {"stored": imported.stored, "known": imported.known, "failed": failed, "skipped": imported.skipped}
     return json.dumps({"source": str(output), **counts}, sort_keys=True)
 
 
-def _batch_text(output: Path, found: "BatchCounts") -> str:
-    skipped = f", {found.skipped:,} bad rows skipped" if found.skipped else ""
-    lines = [f"{output}: {found.stored:,} answers stored, {found.known:,} were there already{skipped}"]
-    lines += [f"  not answered: {reason} {count:,}" for reason, count in sorted(found.failed.items())]
+def _batch_text(output: Path, imported: "BatchCounts") -> str:
+    skipped = f", {imported.skipped:,} bad rows skipped" if imported.skipped else ""
+    lines = [f"{output}: {imported.stored:,} answers stored, {imported.known:,} were there already{skipped}"]
+    lines += [f"  not answered: {reason} {count:,}" for reason, count in sorted(imported.failed.items())]
     return "\n".join(lines)

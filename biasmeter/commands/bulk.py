@@ -105,8 +105,8 @@ def _report(
     """Print what was found and done, with a noun and two forms of a verb; ``added`` is None after a dry run."""
     what, do, done = words
     if as_json:
-        found = {what: pending.count, done: added or 0, "usd": round(pending.usd, 4), "left": pending.left}
-        typer.echo(json.dumps(found))
+        summary = {what: pending.count, done: added or 0, "usd": round(pending.usd, 4), "left": pending.left}
+        typer.echo(json.dumps(summary))
         return
     if added is None:
         typer.echo(f"{pending.count:,} {what} to {do}, about {pending.usd:.2f} USD for the judges")

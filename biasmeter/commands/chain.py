@@ -50,14 +50,14 @@ def _verify(
         _print(_checked(config))
 
 
-def _checked(config: Path, asked: int | None = None) -> "ChainState":
+def _checked(config: Path, length: int | None = None) -> "ChainState":
     import os
 
     from auditor.config import load
     from auditor.store.chain import verify_chain
     from biasmeter.store_work import in_store
 
-    state = in_store(load(config, os.environ), lambda engine: verify_chain(engine, asked))
+    state = in_store(load(config, os.environ), lambda engine: verify_chain(engine, length))
     if state.fault is not None:
         raise AuditError(_named(state.fault))
     return state

@@ -111,12 +111,12 @@ def init(
     typer.echo(f"  biasmeter audit run -c {out}    send it; http://127.0.0.1:4001/ shows the first estimate")
 
 
-def _ask(what: str, given: str | None, usual: str) -> str:
-    if given is not None:
-        return given
+def _ask(what: str, option: str | None, default: str) -> str:
+    if option is not None:
+        return option
     if not sys.stdin.isatty():
-        return usual
-    answer: str = typer.prompt(what, default=usual, err=True)
+        return default
+    answer: str = typer.prompt(what, default=default, err=True)
     return answer.strip()
 
 

@@ -78,16 +78,16 @@ def decisions(
         if cluster is not None or decision != "decision":
             raise UsageError("--decision and --cluster are for files: with -c the audit profile says both")
         begin, end = read_period(since, until, last)
-        found: Iterable[Mapping[str, Any]] = _stored(
+        records: Iterable[Mapping[str, Any]] = _stored(
             config, rows, audit, rule.fields, favourable or "E", score, begin, end
         )
         options = DecisionOptions(rule=rule, cluster="cluster", score=score and "score")
     else:
         if audit or since or until or last:
             raise UsageError("--audit, --from, --to and --last need -c")
-        found = _read(rows)
+        records = _read(rows)
         options = DecisionOptions(rule=rule, decision=decision, score=score, favourable=favourable, cluster=cluster)
-    content = canonical_bytes(compare_decisions(found, options))
+    content = canonical_bytes(compare_decisions(records, options))
     document = decode(content, DecisionsDocument, "decisions.json")
     write_files(out, {"decisions.json": content, "report.html": render_decisions(document)})
     if as_json:
@@ -137,7 +137,7 @@ def _stored(
 
     loaded = load(config, os.environ)
     path = None if score is None else parse_path(score, "--score")
-    names = [one.name for one in loaded.audits if one.selection is not None or score is not None]
+    names = [profile.name for profile in loaded.audits if profile.selection is not None or score is not None]
     if rows is not None or audit not in names:
         known = ", ".join(names) or "none"
         needed = "a profile that has a selection rule" if score is None else "a profile"
@@ -149,10 +149,10 @@ def _stored(
             decided = await read_decisions(connection, ids, audit, fields, favourable, since, until)
             return decided if path is None else await with_scores(connection, decided, path)
 
-    found = in_store(loaded, run)
-    if len({row["inclusion"] for row in found}) > 1:
+    records = in_store(loaded, run)
+    if len({row["inclusion"] for row in records}) > 1:
         raise UsageError("the answers were stored with different probabilities: choose a period with one `sample`")
-    return found
+    return records
 
 
 def _print(document: "DecisionsDocument", out: Path) -> None:

@@ -51,9 +51,9 @@ def _files() -> dict[str, str]:
     if not source.is_dir():  # a checkout
         source = Path(__file__).parents[2] / "deploy"
     paths = [path for part in PARTS for path in sorted((source / part).rglob("*"))] + [source / part for part in PARTS]
-    found = {str(path.relative_to(source)): path.read_text("utf-8") for path in paths if path.is_file()}
-    found["compose.yaml"] = _BUILD.sub("", found["compose.yaml"])
-    return dict(sorted(found.items()))
+    contents = {str(path.relative_to(source)): path.read_text("utf-8") for path in paths if path.is_file()}
+    contents["compose.yaml"] = _BUILD.sub("", contents["compose.yaml"])
+    return dict(sorted(contents.items()))
 
 
 def _differs(path: Path, text: str) -> bool:

@@ -30,10 +30,10 @@ def _list(as_json: JsonOption = False) -> None:
 
     shipped = [shipped_domain(name) for name in SHIPPED]
     if as_json:
-        typer.echo(json.dumps({"domains": [_domain_facts(one) for one in shipped]}))
+        typer.echo(json.dumps({"domains": [_domain_facts(domain) for domain in shipped]}))
         return
-    for one in shipped:
-        typer.echo(f"{_headline(one)}\n  {one.description}")
+    for domain in shipped:
+        typer.echo(f"{_headline(domain)}\n  {domain.description}")
 
 
 @app.command("show")
@@ -46,14 +46,14 @@ def _show(
     as_json: JsonOption = False,
 ) -> None:
     """Print a domain with its questions. Warns about questions of a file that are nearly the same."""
-    found = _find(domain)
+    loaded = _find(domain)
     about = {name: value for name, value in (("company", company), ("product", product)) if value is not None}
     if about:
-        found = found.fill(about)
+        loaded = loaded.fill(about)
     if as_json:
-        typer.echo(json.dumps(_domain_facts(found) | {"questions": _question_facts(found)}))
+        typer.echo(json.dumps(_domain_facts(loaded) | {"questions": _question_facts(loaded)}))
         return
-    for line in _domain_lines(found):
+    for line in _domain_lines(loaded):
         typer.echo(line)
 
 
@@ -169,7 +169,7 @@ def _domain_lines(domain: "Domain") -> Iterator[str]:
     for theme, count in domain.themes.items():
         yield ""
         yield f"{theme} ({count})"
-        yield from (f"  {one.id}  {one.text}" for one in domain.questions if one.theme == theme)
+        yield from (f"  {question.id}  {question.text}" for question in domain.questions if question.theme == theme)
 
 
 def _domain_facts(domain: "Domain") -> dict[str, Any]:
@@ -191,7 +191,7 @@ def _question_facts(domain: "Domain") -> list[dict[str, Any]]:
     """Write its questions for machines."""
     from auditor.peers.domains.pack import record_of
 
-    return [dict(record_of(one)) for one in domain.questions]
+    return [dict(record_of(question)) for question in domain.questions]
 
 
 def _cost_words(order: "PackRequest", deployment: "Deployment") -> str:

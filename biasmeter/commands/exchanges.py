@@ -131,22 +131,24 @@ def _form(name: str) -> "ImportFormat":
     return ImportFormat(name)
 
 
-def _deployments(given: list[str], config: "Config") -> dict[str, str]:
+def _deployments(options: list[str], config: "Config") -> dict[str, str]:
     """Read ``OURS`` and ``NAME=OURS``."""
     from replay.files.imports import ANY
 
-    declared = [one.name for one in config.deployments]
-    found: dict[str, str] = {}
-    for one in given:
+    declared = [deployment.name for deployment in config.deployments]
+    deployments: dict[str, str] = {}
+    for option in options:
         # A model's name may hold an equals sign; ours cannot.
-        name, _, ours = one.rpartition("=")
+        name, _, ours = option.rpartition("=")
         name = name or ANY
         if ours not in declared:
-            raise UsageError(f"--deployment {one}: {ours!r} is not declared; there are {', '.join(declared)}")
-        if name in found:
-            raise UsageError(f"--deployment {one}: {'all rows' if name == ANY else name} are given a deployment twice")
-        found[name] = ours
-    return found
+            raise UsageError(f"--deployment {option}: {ours!r} is not declared; there are {', '.join(declared)}")
+        if name in deployments:
+            raise UsageError(
+                f"--deployment {option}: {'all rows' if name == ANY else name} are given a deployment twice"
+            )
+        deployments[name] = ours
+    return deployments
 
 
 def _summary(source: Path, taken: "ImportCounts") -> dict[str, Any]:

@@ -66,8 +66,8 @@ def _list(
     from biasmeter.store_work import in_transaction
 
     wanted = {name: value for name, value in (("deployment", deployment), ("state", state)) if value is not None}
-    found = in_transaction(config, lambda _, connection: read_findings(connection, **wanted))
-    shown = [finding_json(one) for one in found]
+    findings = in_transaction(config, lambda _, connection: read_findings(connection, **wanted))
+    shown = [finding_json(finding) for finding in findings]
     print_result({"findings": shown}, list_lines(shown), as_json=as_json)
 
 
@@ -158,19 +158,19 @@ def _accept(
 async def _need(connection: "AsyncConnection", finding_id: str, *, changing: bool = False) -> "Finding":
     from auditor.store.findings import read_finding
 
-    found = await read_finding(connection, finding_id, changing=changing)
-    if found is None:
+    finding = await read_finding(connection, finding_id, changing=changing)
+    if finding is None:
         raise UsageError(f"there is no finding {finding_id!r}; biasmeter findings list shows them")
-    return found
+    return finding
 
 
 async def _shown(connection: "AsyncConnection", finding_id: str) -> dict[str, Any]:
     from auditor.findings import event_json, finding_json
     from auditor.store.findings import read_events
 
-    found = await _need(connection, finding_id)
+    finding = await _need(connection, finding_id)
     events = await read_events(connection, finding_id)
-    return {**finding_json(found), "events": [event_json(one) for one in events]}
+    return {**finding_json(finding), "events": [event_json(event) for event in events]}
 
 
 def _print_finding(shown: dict[str, Any], *, as_json: bool) -> None:
@@ -188,7 +188,7 @@ def _list_references(
     from biasmeter.store_work import in_transaction
 
     shown = in_transaction(config, lambda loaded, connection: shown_references(connection, loaded, deployment))
-    lines = [_reference_line(one) for one in shown] or ["no deployment is monitored yet"]
+    lines = [_reference_line(reference) for reference in shown] or ["no deployment is monitored yet"]
     print_result({"references": shown}, lines, as_json=as_json)
 
 
@@ -217,13 +217,17 @@ def _accept_references(
     print_result(shown, [_reference_line(shown)], as_json=as_json)
 
 
-def _reference_line(one: Mapping[str, Any]) -> str:
-    days = f"{one['since']} to {one['until']}" if "until" in one else f"since {one['since']}, not enough days yet"
-    parts = [one["id"], one["deployment"], days]
-    parts += [f"release {one['release']}"] if "release" in one else []
-    parts += [f"accepted {one['accepted_at'][:10]} by {one['by']}" if "by" in one else "the first"]
-    parts += [] if one["in_force"] else ["no longer in force"]
-    return "  ".join(parts) + (f": {one['note']}" if "note" in one else "")
+def _reference_line(reference: Mapping[str, Any]) -> str:
+    days = (
+        f"{reference['since']} to {reference['until']}"
+        if "until" in reference
+        else f"since {reference['since']}, not enough days yet"
+    )
+    parts = [reference["id"], reference["deployment"], days]
+    parts += [f"release {reference['release']}"] if "release" in reference else []
+    parts += [f"accepted {reference['accepted_at'][:10]} by {reference['by']}" if "by" in reference else "the first"]
+    parts += [] if reference["in_force"] else ["no longer in force"]
+    return "  ".join(parts) + (f": {reference['note']}" if "note" in reference else "")
 
 
 def list_lines(shown: Sequence[Shown]) -> list[str]:
@@ -231,9 +235,9 @@ def list_lines(shown: Sequence[Shown]) -> list[str]:
     if not shown:
         return ["no findings"]
     return [
-        f"{one['id']}  {one['first_seen'][:10]}  {one['level']:<11}  {one['state']:<12}  "
-        f"{one['deployment']}  {one['metric']}  {_change(one)}"
-        for one in shown
+        f"{finding['id']}  {finding['first_seen'][:10]}  {finding['level']:<11}  {finding['state']:<12}  "
+        f"{finding['deployment']}  {finding['metric']}  {_change(finding)}"
+        for finding in shown
     ]
 
 
@@ -257,10 +261,10 @@ def finding_lines(shown: Shown) -> list[str]:
     ]
 
 
-def _change(one: Shown) -> str:
-    if "value" not in one:
-        return f"{one['evidence']['direction']}, by an unknown amount"
-    return f"{100 * one['value']:+.1f} points ({100 * one['low']:+.1f} to {100 * one['high']:+.1f})"
+def _change(finding: Shown) -> str:
+    if "value" not in finding:
+        return f"{finding['evidence']['direction']}, by an unknown amount"
+    return f"{100 * finding['value']:+.1f} points ({100 * finding['low']:+.1f} to {100 * finding['high']:+.1f})"
 
 
 def _event(event: Shown) -> str:
@@ -292,16 +296,20 @@ def _actions(
         lines = [step_line(loaded.routes, step) for step in steps]
         print_result({"steps": lines}, lines or ["nothing would change"], as_json=as_json)
         return
-    found = in_transaction(config, lambda _, connection: read_actions(connection))
-    shown = [action_json(one) for one in reversed(found)]
-    print_result({"actions": shown}, [_action_line(one) for one in shown] or ["no finding has acted"], as_json=as_json)
+    actions = in_transaction(config, lambda _, connection: read_actions(connection))
+    shown = [action_json(action) for action in reversed(actions)]
+    print_result(
+        {"actions": shown}, [_action_line(action) for action in shown] or ["no finding has acted"], as_json=as_json
+    )
 
 
-def _action_line(one: dict[str, Any]) -> str:
-    moved = f"  {100 * one['share']:.1f} % to {', '.join(one['to'])}" if "share" in one else ""
-    state = f"ended {one['ended'][:16]}: {one['because']}" if "ended" in one else f"until {one['expires'][:16]}"
-    dry = "  dry run" if one["dry_run"] else ""
+def _action_line(action: dict[str, Any]) -> str:
+    moved = f"  {100 * action['share']:.1f} % to {', '.join(action['to'])}" if "share" in action else ""
+    state = (
+        f"ended {action['ended'][:16]}: {action['because']}" if "ended" in action else f"until {action['expires'][:16]}"
+    )
+    dry = "  dry run" if action["dry_run"] else ""
     return (
-        f"{one['id']}  {one['began'][:16]}  {one['action']}  {one['route']}  {one['deployment']}{moved}{dry}  "
-        f"{one['finding']}  {state}"
+        f"{action['id']}  {action['began'][:16]}  {action['action']}  {action['route']}  "
+        f"{action['deployment']}{moved}{dry}  {action['finding']}  {state}"
     )

@@ -26,8 +26,8 @@ def glossary(
             for name, meaning in terms.items():
                 typer.echo(f"  {name}: {meaning}")
         return
-    found = find_terms(term)
-    if not found:
+    matches = find_terms(term)
+    if not matches:
         raise UsageError(f"the glossary has no term {term!r}; `biasmeter glossary` lists all terms")
-    for name, meaning in found:
+    for name, meaning in matches:
         typer.echo(f"{name}: {meaning}")

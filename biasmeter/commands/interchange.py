@@ -227,8 +227,8 @@ def export_parquet(
     written = [file for file in files if file.written]
     rows = sum(file.rows for file in written)
     if as_json:
-        found = {"out": str(out), "files": len(files), "written": len(written), "rows": rows}
-        typer.echo(json.dumps(found))
+        summary = {"out": str(out), "files": len(files), "written": len(written), "rows": rows}
+        typer.echo(json.dumps(summary))
     else:
         typer.echo(f"{out}: {len(written)} of {len(files)} files written, {rows:,} rows; the others were up to date")
 

@@ -110,9 +110,9 @@ def _report(
     check_folder(out)
     loaded = load(config, os.environ) if config else None
     judges = choice.judge_vendors(loaded) if loaded else {}
-    audited = {one.name: choice.vendor_of(loaded, one.name) for one in loaded.deployments} if loaded else {}
-    found = document.reliability_document(read_coded(coded), judges, audited, seed=seed, n_boot=n_boot)
-    content = canonical_bytes(found)
+    audited = {entry.name: choice.vendor_of(loaded, entry.name) for entry in loaded.deployments} if loaded else {}
+    report = document.reliability_document(read_coded(coded), judges, audited, seed=seed, n_boot=n_boot)
+    content = canonical_bytes(report)
     write_files(out, {"reliability.json": content})
     _show(content, reliability_lines, out / "reliability.json", as_json=as_json)
 
@@ -137,8 +137,8 @@ def _anchors(config: ConfigOption, as_json: JsonOption = False) -> None:
         async with transaction(engine) as connection:
             return await read_standings(connection)
 
-    found = in_store(loaded, run)
-    of_panel = {judge: one for judge, one in found.items() if judge in loaded.panel.judges}
+    standings = in_store(loaded, run)
+    of_panel = {judge: standing for judge, standing in standings.items() if judge in loaded.panel.judges}
     for line in anchor_lines(of_panel, as_json=as_json):
         typer.echo(line)
     for line in dropped_lines(of_panel):
@@ -183,58 +183,58 @@ def _show(content: bytes, lines: Callable[[dict[str, Any]], Iterator[str]], path
     typer.echo(f"\n{path}")
 
 
-def choice_lines(found: Mapping[str, Any]) -> Iterator[str]:
+def choice_lines(selection: Mapping[str, Any]) -> Iterator[str]:
     """Show the candidates, the chosen panel, and its reliability."""
-    chosen = found["panel"]["judges"]
+    chosen = selection["panel"]["judges"]
     yield from table_lines(
         [
             ("judge", "vendor", "kappa_elab [95 %]", "labels", "refused", "place on the panel"),
             *(
                 (
-                    one["judge"],
-                    one["vendor"],
-                    _interval(one["kappa_elab"]),
-                    str(found["sample"]["n"] - one["refused"]),
-                    str(one["refused"]),
-                    str(chosen.index(one["judge"]) + 1) if one["judge"] in chosen else "",
+                    candidate["judge"],
+                    candidate["vendor"],
+                    _interval(candidate["kappa_elab"]),
+                    str(selection["sample"]["n"] - candidate["refused"]),
+                    str(candidate["refused"]),
+                    str(chosen.index(candidate["judge"]) + 1) if candidate["judge"] in chosen else "",
                 )
-                for one in found["candidates"]
+                for candidate in selection["candidates"]
             ),
         ],
     )
     yield ""
-    yield from _reliability_table(found["panel"]["reliability"])
-    if found["panel"]["self_vendor"]:
+    yield from _reliability_table(selection["panel"]["reliability"])
+    if selection["panel"]["self_vendor"]:
         yield ""
         yield (
-            f"warning: {', '.join(found['panel']['self_vendor'])}: of a vendor that is audited; "
+            f"warning: {', '.join(selection['panel']['self_vendor'])}: of a vendor that is audited; "
             "`biasmeter judges report` shows the rates without each of them"
         )
 
 
-def reliability_lines(found: Mapping[str, Any]) -> Iterator[str]:
+def reliability_lines(reliability: Mapping[str, Any]) -> Iterator[str]:
     """Show how the judges of a coded file agree, and the rates without those of an audited vendor."""
-    if found["flags"]:
+    if reliability["flags"]:
         yield "warning: the deployments were read by different panels of judges (panel_differs): do not compare them"
     yield from table_lines(
         [
             ("judge", "other", "layer", "deployment", "n", "kappa [95 %]"),
             *(
-                (one["judge"], one["other"], one["layer"], one["deployment"] or "all", str(one["n"]), _interval(one))
-                for one in found["kappa"]
+                (row["judge"], row["other"], row["layer"], row["deployment"] or "all", str(row["n"]), _interval(row))
+                for row in reliability["kappa"]
             ),
         ],
     )
     yield ""
-    yield from _reliability_table(found["reliability"])
-    if isinstance(found["self_vendor"], list) and found["self_vendor"]:
+    yield from _reliability_table(reliability["reliability"])
+    if isinstance(reliability["self_vendor"], list) and reliability["self_vendor"]:
         yield ""
         yield from table_lines(
             [
                 ("left out", "deployment", "rate", "all judges [95 %]", "without [95 %]"),
                 *(
-                    (one["judge"], one["deployment"], one["metric"], _interval(one["all"]), _interval(one["without"]))
-                    for one in found["self_vendor"]
+                    (row["judge"], row["deployment"], row["metric"], _interval(row["all"]), _interval(row["without"]))
+                    for row in reliability["self_vendor"]
                 ),
             ],
         )
@@ -244,8 +244,8 @@ def anchor_lines(standings: "Mapping[str, tuple[AnchorRun, AnchorResult]]", *, a
     """Show how often each judge agrees with the anchors, and with its first run."""
     if as_json:
         judges = {
-            judge: {**asdict(one), "dropped": one.dropped, "at": run.at.isoformat(), "coder": run.coder}
-            for judge, (run, one) in standings.items()
+            judge: {**asdict(result), "dropped": result.dropped, "at": run.at.isoformat(), "coder": run.coder}
+            for judge, (run, result) in standings.items()
         }
         yield json.dumps({"judges": judges}, sort_keys=True)
         return
@@ -255,12 +255,12 @@ def anchor_lines(standings: "Mapping[str, tuple[AnchorRun, AnchorResult]]", *, a
             *(
                 (
                     judge,
-                    f"{one.agreed}/{one.n} [{one.low:.3f}, {one.high:.3f}]",
-                    f"{one.first_agreed}/{one.n}",
-                    f"{one.same}/{one.n} [{one.same_low:.3f}, {one.same_high:.3f}]",
-                    f"{one.p:.3g}",
+                    f"{result.agreed}/{result.n} [{result.low:.3f}, {result.high:.3f}]",
+                    f"{result.first_agreed}/{result.n}",
+                    f"{result.same}/{result.n} [{result.same_low:.3f}, {result.same_high:.3f}]",
+                    f"{result.p:.3g}",
                 )
-                for judge, (_, one) in standings.items()
+                for judge, (_, result) in standings.items()
             ),
         ],
     )
@@ -272,20 +272,20 @@ def _reliability_table(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             ("panel read", "layer", "judges", "mean kappa [95 %]", "votes worth"),
             *(
                 (
-                    one["deployment"] or "all",
-                    one["layer"],
-                    str(one["judges"]),
-                    _interval(one),
-                    f"{one['n_eff']:.2f}" if one["n_eff"] is not None else "",
+                    row["deployment"] or "all",
+                    row["layer"],
+                    str(row["judges"]),
+                    _interval(row),
+                    f"{row['n_eff']:.2f}" if row["n_eff"] is not None else "",
                 )
-                for one in rows
+                for row in rows
             ),
         ],
     )
 
 
-def _interval(one: Mapping[str, Any]) -> str:
-    if "missing" in one:
-        return str(one["missing"])
-    bounds = f" [{one['low']:.3f}, {one['high']:.3f}]" if "low" in one else ""
-    return f"{one['value']:.3f}{bounds}"
+def _interval(entry: Mapping[str, Any]) -> str:
+    if "missing" in entry:
+        return str(entry["missing"])
+    bounds = f" [{entry['low']:.3f}, {entry['high']:.3f}]" if "low" in entry else ""
+    return f"{entry['value']:.3f}{bounds}"

@@ -66,11 +66,11 @@ def _create(
 
     loaded = _load(config)
     now = datetime.now(UTC)
-    asked = KeyRequest(
+    request = KeyRequest(
         name=name, models=models, allow=allow, role=role, rpm=rpm, tpm=tpm, budget=budget, expires=expires
     )
     try:
-        key, secret = make_key(loaded, asked, now)
+        key, secret = make_key(loaded, request, now)
     except UsageError as error:
         raise UsageError(f"--{error}") from None
 
@@ -88,13 +88,13 @@ def _create(
         typer.echo("This is the only time the key is shown. Gateways know it within 5 seconds.", err=True)
 
 
-def _announce_closing(said: str, *, yes: bool) -> None:
+def _announce_closing(warning: str, *, yes: bool) -> None:
     if yes:
-        typer.echo(said, err=True)
+        typer.echo(warning, err=True)
     elif not sys.stdin.isatty():
-        raise UsageError(f"{said}; --yes creates it")
+        raise UsageError(f"{warning}; --yes creates it")
     else:
-        typer.confirm(f"{said[0].upper()}{said[1:]}. Create it?", abort=True, err=True)
+        typer.confirm(f"{warning[0].upper()}{warning[1:]}. Create it?", abort=True, err=True)
 
 
 @app.command("list")

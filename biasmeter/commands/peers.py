@@ -90,10 +90,10 @@ def peers(
     )
     check_folder(out)
     with progress(scores, "reading") as on_bytes:
-        found = read_scores(scores, skip_bad=skip_bad, on_bytes=on_bytes)
-    for complaint in found.complaints:
+        scored = read_scores(scores, skip_bad=skip_bad, on_bytes=on_bytes)
+    for complaint in scored.complaints:
         typer.echo(f"skipped {complaint}", err=True)
-    content = canonical_bytes(analyse(found.table, options, skipped=found.skipped))
+    content = canonical_bytes(analyse(scored.table, options, skipped=scored.skipped))
     # The report is made from what the file says, so that it can be made again from the file alone.
     document = decode(content, PeersDocument, "peers.json")
     write_files(out, {"peers.json": content, "report.html": render_peers(document)})
@@ -112,10 +112,10 @@ def _names(option: str, text: str) -> tuple[str, ...]:
     return names
 
 
-def _hosts(given: Sequence[str]) -> dict[str, tuple[str, ...]]:
+def _hosts(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Read ``r1=official,elsewhere``: who serves the same weights."""
     hosts: dict[str, tuple[str, ...]] = {}
-    for text in given:
+    for text in texts:
         weights, _, names = text.partition("=")
         weights = weights.strip()
         if not weights or not names:
@@ -126,10 +126,10 @@ def _hosts(given: Sequence[str]) -> dict[str, tuple[str, ...]]:
     return hosts
 
 
-def _margins(given: Sequence[str]) -> tuple[float | None, dict[str, float]]:
+def _margins(texts: Sequence[str]) -> tuple[float | None, dict[str, float]]:
     """Read ``0.5`` and ``judge:a=0.5``: a margin for all, and those of single instruments."""
     margins: dict[str, float] = {}
-    for text in given:
+    for text in texts:
         name, _, number = text.rpartition("=")
         try:
             value = float(number)
@@ -165,8 +165,8 @@ def _summary(document: "PeersDocument", out: Path) -> dict[str, Any]:
 
 def _results(instruments: "Mapping[str, Result]", names: Sequence[str]) -> dict[str, dict[str, object]]:
     return {
-        instrument: {name: getattr(found, name) for name in names if hasattr(found, name)}
-        for instrument, found in instruments.items()
+        instrument: {name: getattr(result, name) for name in names if hasattr(result, name)}
+        for instrument, result in instruments.items()
     }
 
 
@@ -178,18 +178,18 @@ def _lines(document: "PeersDocument") -> Iterator[str]:
     table: list[Sequence[str]] = [_COLUMNS]
     notes = []
     for entry in document.targets:
-        for name, found in entry.instruments.items():
-            reasons, published = [reason_text(found)], DASH
-            if isinstance(found, InstrumentEntry):
-                reasons = [reason_text(found.verdict), *(one.text for one in found.warnings)]
-                published = word_text(found.conclusion)
-            table.append((entry.target, name, *result_cells(name, found), published))
+        for name, result in entry.instruments.items():
+            reasons, published = [reason_text(result)], DASH
+            if isinstance(result, InstrumentEntry):
+                reasons = [reason_text(result.verdict), *(warning.text for warning in result.warnings)]
+                published = word_text(result.conclusion)
+            table.append((entry.target, name, *result_cells(name, result), published))
             notes += [f"{entry.target}, {name}: {text}" for text in reasons if text]
     yield from table_lines(table)
     pairs = [
-        (" / ".join(pair.deployments), name, *result_cells(name, found))
+        (" / ".join(pair.deployments), name, *result_cells(name, result))
         for pair in document.hosts
-        for name, found in pair.instruments.items()
+        for name, result in pair.instruments.items()
     ]
     if pairs:
         yield from ("", *table_lines([_HOST_COLUMNS, *pairs]))
@@ -219,18 +219,18 @@ def score(
     require_target(out, answers)
     loaded = load(config, os.environ)
     settings = _find_domain(loaded, domain)
-    asked = configured_domain(settings)
+    configured = configured_domain(settings)
     scorers = load_scorers(
         loaded,
         embedding=settings.embedding,
-        instruction=asked.instruction,
+        instruction=configured.instruction,
         judges=settings.judges,
-        target=asked.target,
+        target=configured.target,
     )
     tally = _Tally()
     with progress(answers, "scoring") as on_bytes, writing(out) as write:
         rows = Rows(answers, skip_bad=skip_bad, on_bytes=on_bytes)
-        read = rows.read(answer_reader({one.id: one.text for one in asked.questions}))
+        read = rows.read(answer_reader({question.id: question.text for question in configured.questions}))
 
         def take(scored: "Scored") -> None:
             write({**scored.answer.fields, **score_fields(scored, scorers)})
@@ -257,8 +257,8 @@ class _Tally:
             "truncated": scored.truncated,
         }
         self.counts.update(name for name, holds in facts.items() if holds)
-        for one in scored.scores:
-            self.judges.setdefault(one.judge, Counter())[one.reason or "scored"] += 1
+        for judge_score in scored.scores:
+            self.judges.setdefault(judge_score.judge, Counter())[judge_score.reason or "scored"] += 1
 
 
 async def _score(answers: Iterator["PeerAnswer"], scorers: "Scorers", take: Callable[["Scored"], None]) -> None:
@@ -273,10 +273,10 @@ async def _score(answers: Iterator["PeerAnswer"], scorers: "Scorers", take: Call
 
 def _find_domain(config: "Config", name: str | None) -> "PeerDomain":
     """Find the entry of ``peers`` for a name."""
-    known = [one.domain for one in config.peers]
-    found = [one for one in config.peers if name in {None, one.domain}]
-    if len(found) == 1:
-        return found[0]
+    known = [entry.domain for entry in config.peers]
+    matching = [entry for entry in config.peers if name in {None, entry.domain}]
+    if len(matching) == 1:
+        return matching[0]
     if not known:
         raise UsageError("the configuration has no peers: there is no domain to score for")
     wanted = "name one" if name is None else f"there is no {name!r}"

@@ -96,7 +96,7 @@ def _write_counter_claims(path: Path, pool: Sequence["Statement"]) -> None:
     from auditor.instrument.asking import counter_claim
     from auditor.instrument.pool import record_of
 
-    claims = [counter_claim(one) for one in pool if one.completion and one.counter_option]
+    claims = [counter_claim(statement) for statement in pool if statement.completion and statement.counter_option]
     with writing(path) as write:
         for claim in claims:
             write(record_of(claim))
@@ -167,16 +167,16 @@ def _leaks(
 
     loaded, chosen = load_deployments(config, deployment)
     if not yes:
-        usd = {one.name: _usage().price_at(one) for one in chosen}
+        usd = {target.name: _usage().price_at(target) for target in chosen}
         ask_leave(sum(filter(None, usd.values())), [name for name, price in usd.items() if price is None])
-    endpoints = {one.name: endpoint_of(loaded, one, gateway_access(loaded)) for one in chosen}
-    found = asyncio.run(_find_leaks(endpoints))
+    endpoints = {target.name: endpoint_of(loaded, target, gateway_access(loaded)) for target in chosen}
+    findings = asyncio.run(_find_leaks(endpoints))
     if as_json:
-        typer.echo(json.dumps({name: asdict(one) for name, one in found.items()}))
+        typer.echo(json.dumps({name: asdict(finding) for name, finding in findings.items()}))
     else:
-        for line in _leak_lines(found):
+        for line in _leak_lines(findings):
             typer.echo(line)
-    leaked = [name for name, one in found.items() if one.leaked]
+    leaked = [name for name, finding in findings.items() if finding.leaked]
     if leaked:
         raise AuditError(f"{', '.join(leaked)} completed texts of the pool word for word (docs/pool.md, Leaks)")
 
@@ -186,15 +186,15 @@ def _usage() -> "CallTokens":
     from auditor.instrument.leaks import pieces
     from auditor.probes.forecast import CallTokens
 
-    asked = sum(len(piece.prompt) for piece in pieces()) // 4
-    return CallTokens(prompt=asked, completion=_ANSWER_TOKENS * len(pieces()))
+    prompt_tokens = sum(len(piece.prompt) for piece in pieces()) // 4
+    return CallTokens(prompt=prompt_tokens, completion=_ANSWER_TOKENS * len(pieces()))
 
 
 async def _find_leaks(endpoints: "Mapping[str, JudgeEndpoint]") -> "dict[str, LeakFinding]":
     from auditor.instrument.leaks import leak_finding, pieces
     from auditor.probes.leaks import ask_pieces
 
-    found = {}
+    findings = {}
     total, done = len(pieces()) * len(endpoints), 0
     with counting("asking") as on_progress:
 
@@ -206,27 +206,27 @@ async def _find_leaks(endpoints: "Mapping[str, JudgeEndpoint]") -> "dict[str, Le
         for name, endpoint in endpoints.items():
             replies = await ask_pieces(endpoint, on_answer)
             try:
-                found[name] = leak_finding(replies)
+                findings[name] = leak_finding(replies)
             except ValueError as error:
                 raise AuditError(f"{name}: {error}") from error
-    return found
+    return findings
 
 
-def _leak_lines(found: "Mapping[str, LeakFinding]") -> Iterator[str]:
+def _leak_lines(findings: "Mapping[str, LeakFinding]") -> Iterator[str]:
     head = ("deployment", "pairs", "scenes completed", "controls completed", "canaries", "p", "leaked")
     rows: list[tuple[Any, ...]] = [
         (
             name,
-            str(one.n),
-            str(len(one.statements)),
-            str(one.controls),
-            str(len(one.canaries)),
-            f"{one.p:.2g}",
-            "yes" if one.leaked else "not shown",
+            str(finding.n),
+            str(len(finding.statements)),
+            str(finding.controls),
+            str(len(finding.canaries)),
+            f"{finding.p:.2g}",
+            "yes" if finding.leaked else "not shown",
         )
-        for name, one in found.items()
+        for name, finding in findings.items()
     ]
     yield from table_lines([head, *rows], right=(1, 2, 3, 4, 5))
-    for name, one in found.items():
-        if one.statements or one.canaries:
-            yield f"{name} completed: {', '.join((*one.statements, *one.canaries))}"
+    for name, finding in findings.items():
+        if finding.statements or finding.canaries:
+            yield f"{name} completed: {', '.join((*finding.statements, *finding.canaries))}"

@@ -174,9 +174,9 @@ async def _prepare_and_run(
 
 async def _replay(work: "Work", prepared: "PreparedReplay", options: RunOptions) -> str | None:
     from biasmeter.terminal.comparison_output import write_comparison
-    from replay.sending import cost_json, estimate_cost
+    from replay.sending import cost_json, forecast_cost
 
-    cost = await estimate_cost(work, prepared)
+    cost = await forecast_cost(work, prepared)
     _print_cost(prepared, cost)
     if not cost.nothing and not options.yes:
         if options.as_json:
@@ -217,7 +217,7 @@ async def _send(
 def _limits(options: RunOptions, cost: "ReplayCost") -> "RunLimits":
     from auditor.probes.run import RunLimits
 
-    usd = 2 * sum(one.usd or 0.0 for one in cost.calls) or None
+    usd = 2 * sum(call_cost.usd or 0.0 for call_cost in cost.calls) or None
     return RunLimits(calls=options.budget_calls, usd=usd if options.budget_usd is None else options.budget_usd)
 
 
@@ -240,10 +240,13 @@ def _print_cost(prepared: "PreparedReplay", cost: "ReplayCost") -> None:
     typer.echo(
         f"replay {prepared.id} {state}: {len(prepared.parents):,} exchanges, {len(prepared.calls):,} calls", err=True
     )
-    for one in cost.calls:
-        typer.echo(f"  {one.calls:,} calls to {one.deployment}: {_taking(one)}", err=True)
-    for one in cost.judging:
-        typer.echo(f"  up to {one.calls:,} answers read by the judge at {one.deployment}: {_taking(one)}", err=True)
+    for call_cost in cost.calls:
+        typer.echo(f"  {call_cost.calls:,} calls to {call_cost.deployment}: {_taking(call_cost)}", err=True)
+    for call_cost in cost.judging:
+        typer.echo(
+            f"  up to {call_cost.calls:,} answers read by the judge at {call_cost.deployment}: {_taking(call_cost)}",
+            err=True,
+        )
     if prepared.left_out:
         typer.echo(f"  not asked again: {_reasons(prepared.left_out)}", err=True)
     for each, reasons in prepared.count_blocked().items():

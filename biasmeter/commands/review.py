@@ -82,9 +82,9 @@ def _export(
     require_target(out, config)
     if view not in list(AnswerView):
         raise UsageError(f"--view: {view!r} is none of {', '.join(AnswerView)}")
-    asked, wanted = _asked(n, seed, deployment, stratify, origin, audit), _layers(layers)
+    request, wanted = _request(n, seed, deployment, stratify, origin, audit), _layers(layers)
     if draw is None:
-        sample = in_store(loaded, lambda engine: draw_sample(engine, loaded, asked, datetime.now(UTC)))
+        sample = in_store(loaded, lambda engine: draw_sample(engine, loaded, request, datetime.now(UTC)))
     else:
         sample = in_store(loaded, lambda engine: read_sample(engine, loaded, draw))
     lines = [
@@ -117,7 +117,7 @@ def _export(
         )
 
 
-def _asked(
+def _request(
     n: int, seed: int, deployments: list[str] | None, stratify: str, origin: str, audit: str | None
 ) -> "ReviewRequest":
     from auditor.reviews.samples import ReviewRequest
@@ -263,11 +263,11 @@ async def _reviews(connection: "AsyncConnection", file: Path, read: "ReviewFile"
     return made
 
 
-def _uuid(file: Path, line: int, given: str) -> UUID:
+def _uuid(file: Path, line: int, text: str) -> UUID:
     try:
-        return UUID(given)
+        return UUID(text)
     except ValueError:
-        raise InputError(f"{file}:{line}: id {given!r} is not the id of an exchange") from None
+        raise InputError(f"{file}:{line}: id {text!r} is not the id of an exchange") from None
 
 
 def _load(config: Path) -> Any:

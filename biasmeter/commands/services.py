@@ -132,10 +132,10 @@ def _first_model(deployment: "Deployment") -> str | None:
     try:
         with urllib.request.urlopen(request, timeout=_PATIENCE) as answer:  # noqa: S310 -- as above
             listed = json.load(answer)
-        found = listed["data"][0]["id"]
+        model = listed["data"][0]["id"]
     except (OSError, ValueError, LookupError, TypeError):
         return None
-    return found if isinstance(found, str) and 0 < len(found) <= 200 and found.isprintable() else None
+    return model if isinstance(model, str) and 0 < len(model) <= 200 and model.isprintable() else None
 
 
 def _settings_of(config: "Config") -> dict[str, object]:
@@ -149,7 +149,7 @@ def _settings_of(config: "Config") -> dict[str, object]:
         "routes": [
             {
                 "model": route.model,
-                "deployments": [one.name for one in route.deployments],
+                "deployments": [entry.name for entry in route.deployments],
                 "sample": route.sample,
                 "capture": route.capture,
             }
@@ -166,7 +166,7 @@ def _announce(config: "Config", environ: Mapping[str, str]) -> None:
         config.gateway.listen,
         config.auditor.listen,
     )
-    names = [f"{one.name} ({one.base_url})" for one in config.deployments]
+    names = [f"{deployment.name} ({deployment.base_url})" for deployment in config.deployments]
     log.info("forwards to %s", ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else ""))
     folder = config.data_dir
     if config.database_url(environ) is not None:

@@ -82,11 +82,11 @@ def _expired_rows(config: "Config", expired: Sequence["Expired"]) -> Iterator[tu
 
     kept = {Lifetime.CONTENT: config.retention.content, Lifetime.FACTS: config.retention.facts}
     yield ("what", "rows", "bytes", "why")
-    for one in expired:
-        why = f"{one.lifetime} older than {format_duration(kept[one.lifetime])} (before {one.before})"
-        if one.blocked:
+    for entry in expired:
+        why = f"{entry.lifetime} older than {format_duration(kept[entry.lifetime])} (before {entry.before})"
+        if entry.blocked:
             why += "; in use, left for the next run"
-        yield (one.what, f"{one.rows:,}", f"{one.bytes:,}", why)
+        yield (entry.what, f"{entry.rows:,}", f"{entry.bytes:,}", why)
 
 
 @app.command("erase")
@@ -116,8 +116,8 @@ def _erase(
 def _selector(exchange: str | None, key: str | None, tag: str | None, user: str | None) -> "ErasureSelector":
     from auditor.domain.erasure import ErasureSelector, SelectorKind
 
-    given = {SelectorKind.EXCHANGE: exchange, SelectorKind.KEY: key, SelectorKind.TAG: tag, SelectorKind.USER: user}
-    named = [(kind, value) for kind, value in given.items() if value is not None]
+    options = {SelectorKind.EXCHANGE: exchange, SelectorKind.KEY: key, SelectorKind.TAG: tag, SelectorKind.USER: user}
+    named = [(kind, value) for kind, value in options.items() if value is not None]
     if len(named) != 1 or not named[0][1]:
         raise UsageError("name what to erase by exactly one of --exchange, --key, --tag and --user")
     kind, value = named[0]
@@ -146,26 +146,26 @@ async def _erase_selected(engine: "AsyncEngine", loaded: "Config", selector: "Er
     spool = folders(loaded).spool
     by_user = [audit.name for audit in loaded.audits if audit.cluster is None]
     ids = await find_selected(engine, selector, by_user)
-    found = find_records(spool, selector, ids)
+    findings = find_records(spool, selector, ids)
     counts = await count_selected(engine, ids)
-    _print_counts("found", counts, found.count)
-    if found.unreadable:
+    _print_counts("found", counts, findings.count)
+    if findings.unreadable:
         typer.echo(
-            f"{found.unreadable} files in {spool / 'quarantine'} cannot be read; look at them yourself", err=True
+            f"{findings.unreadable} files in {spool / 'quarantine'} cannot be read; look at them yourself", err=True
         )
-    if not counts and not found.count:
+    if not counts and not findings.count:
         return
     if not yes:
         _confirm()
     erasure_id = f"erasure_{secrets.token_hex(6)}"
     await begin_erasure(engine, erasure_id, selector, user_name() or "unknown", datetime.now(UTC))
-    erase_records(found)
-    await _wait_for_the_shipper(spool, found)
+    erase_records(findings)
+    await _wait_for_the_shipper(spool, findings)
     # Again: some may have arrived meanwhile, and what was in the spool may be in the store now.
-    ids = await find_selected(engine, selector, by_user) | found.ids
+    ids = await find_selected(engine, selector, by_user) | findings.ids
     removed = await erase(engine, erasure_id, ids)
-    await end_erasure(engine, erasure_id, removed | ({"spool": found.count} if found.count else {}))
-    _print_counts("erased", removed, found.count)
+    await end_erasure(engine, erasure_id, removed | ({"spool": findings.count} if findings.count else {}))
+    _print_counts("erased", removed, findings.count)
     typer.echo(f"recorded as {erasure_id}")
 
 
@@ -180,12 +180,12 @@ def _confirm() -> None:
     typer.confirm("Erase them?", abort=True, err=True)
 
 
-async def _wait_for_the_shipper(spool: Path, found: "SpoolFindings") -> None:
+async def _wait_for_the_shipper(spool: Path, findings: "SpoolFindings") -> None:
     """Wait until the shipper has passed the overwritten records: what it had read before is in the store then."""
     from gateway.recording.spool_search import shipped_past
 
     deadline = time.monotonic() + _PATIENCE
-    while not shipped_past(spool, found):
+    while not shipped_past(spool, findings):
         if time.monotonic() > deadline:
             raise AuditError(
                 "the shipper does not get on with the spool; the spool is erased, the store is not: try again"

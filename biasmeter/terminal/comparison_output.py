@@ -75,19 +75,19 @@ def _exposure_lines(group: ComparisonGroupEntry) -> Iterator[tuple[str, ...]]:
     yield "score", "lowest", "at", "highest", "at", "range", ""
     names = side_names(group)
     for name, heading in _HEADLINES.items():
-        found = group.exposure[name]
-        if isinstance(found, Missing):
-            yield heading, DASH, "", "", "", "", found.missing
+        exposure = group.exposure[name]
+        if isinstance(exposure, Missing):
+            yield heading, DASH, "", "", "", "", exposure.missing
             continue
-        ends = [(estimate_text(name, end), names[end.side]) for end in (found.lowest, found.highest)]
-        spread, noted = found.range, "not shown to be wider than repetition" if is_within_noise(found) else ""
+        ends = [(estimate_text(name, end), names[end.side]) for end in (exposure.lowest, exposure.highest)]
+        spread, noted = exposure.range, "not shown to be wider than repetition" if is_within_noise(exposure) else ""
         width = f"{100 * spread.value:.1f} pp [{100 * spread.low:.1f}, {100 * spread.high:.1f}]"
         yield heading, *ends[0], *ends[1], width, noted
 
 
-def _pair_lines(own: PairRows) -> Iterator[tuple[str, ...]]:
-    yield own.heading, "pairs", *_HEADLINES.values()
-    for name, pair in own.named():
+def _pair_lines(pairs: PairRows) -> Iterator[tuple[str, ...]]:
+    yield pairs.heading, "pairs", *_HEADLINES.values()
+    for name, pair in pairs.named():
         yield name, f"{pair.n_pairs:,}", *(_difference(pair.metrics[measure]) for measure in _HEADLINES)
 
 

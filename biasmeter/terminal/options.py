@@ -116,7 +116,7 @@ def read_period(since: str | None, until: str | None, last: str | None) -> tuple
     return begin, end
 
 
-def read_day(option: str, given: str | None) -> date | None:
+def read_day(option: str, text: str | None) -> date | None:
     """Read an option that takes a day, in UTC.
 
     Raises
@@ -124,14 +124,14 @@ def read_day(option: str, given: str | None) -> date | None:
     UsageError
         It cannot be read.
     """
-    moment = _moment(option, given, datetime.now(UTC))
+    moment = _moment(option, text, datetime.now(UTC))
     return None if moment is None else moment.date()
 
 
-def _moment(option: str, given: str | None, now: datetime) -> datetime | None:
-    if given is None:
+def _moment(option: str, text: str | None, now: datetime) -> datetime | None:
+    if text is None:
         return None
     try:
-        return read_moment(given, now)
+        return read_moment(text, now)
     except ValueError:
-        raise UsageError(f"{option} {given!r} is not a date or time such as {EXAMPLES}") from None
+        raise UsageError(f"{option} {text!r} is not a date or time such as {EXAMPLES}") from None

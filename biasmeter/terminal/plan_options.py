@@ -113,10 +113,10 @@ def plan_of(
     return _named(plan_choice, loaded, choice, read)
 
 
-def _named(work: "Callable[..., T]", *given: Any) -> "T":
+def _named(work: "Callable[..., T]", *arguments: Any) -> "T":
     """Do what the console does too, and name the option where it names the field."""
     try:
-        return work(*given)
+        return work(*arguments)
     except UsageError as error:
         field = str(error).partition(":")[0]
         raise UsageError(f"--{error}" if field.isidentifier() else str(error)) from None

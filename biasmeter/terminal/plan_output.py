@@ -17,17 +17,21 @@ from biasmeter.terminal.spending import dollars
 from biasmeter.terminal.tables import table_lines
 
 
-def plan_text(planned: Planned, estimates: Sequence[PlanForecast], precision: TemplatePrecision | None) -> str:
+def plan_text(planned: Planned, forecasts: Sequence[PlanForecast], precision: TemplatePrecision | None) -> str:
     """Return the lines that estimate a plan."""
     settings: Any = planned.plan.settings
     size = f"{_count(settings['statements'], 'statement')}, {_count(len(settings['conditions']), 'condition')}"
     size += f", {_count(len(settings['templates']), 'template')}, {_count(settings['draws'], 'draw')}"
     size += f": {_count(planned.instances, 'call')} a deployment"
-    rows = [_plan_row(one) for one in estimates]
-    if len(estimates) > 1:
-        rows.append(_total_row(estimates))
+    rows = [_plan_row(forecast) for forecast in forecasts]
+    if len(forecasts) > 1:
+        rows.append(_total_row(forecasts))
     head = ("deployment", "calls", "tokens in", "tokens out", "cost", "time", "at once", "smallest shift", "± one pass")
-    notes = [f"{one.deployment}: {name} unknown, {why}" for one in estimates for name, why in one.unknown.items()]
+    notes = [
+        f"{forecast.deployment}: {name} unknown, {why}"
+        for forecast in forecasts
+        for name, why in forecast.unknown.items()
+    ]
     return "\n".join(
         (
             f"plan {planned.plan.id}",
@@ -36,7 +40,7 @@ def plan_text(planned: Planned, estimates: Sequence[PlanForecast], precision: Te
             *_table(head, rows),
             "",
             "Tokens in: every question, counted at 4 characters a token. Tokens out and time:",
-            *_basis(estimates),
+            *_basis(forecasts),
             "Smallest shift: of the rate over all conditions between two passes of this plan, paired by statement;",
             f"in brackets, in the condition with the fewest answers. {_assumed()}",
             "± one pass: half the 95 % interval after one pass, for statements like these.",
@@ -47,17 +51,17 @@ def plan_text(planned: Planned, estimates: Sequence[PlanForecast], precision: Te
     )
 
 
-def plan_json(planned: Planned, estimates: Sequence[PlanForecast], precision: TemplatePrecision | None) -> str:
+def plan_json(planned: Planned, forecasts: Sequence[PlanForecast], precision: TemplatePrecision | None) -> str:
     """Write the same for machines; what is unknown is absent, with its reason in ``unknown``."""
     settings: Any = planned.plan.settings
-    priced = [one.usd for one in estimates if one.usd is not None]
+    priced = [forecast.usd for forecast in forecasts if forecast.usd is not None]
     total: dict[str, Any] = {
-        "calls": sum(one.calls for one in estimates),
-        "prompt_tokens": sum(one.usage.prompt for one in estimates),
-        "completion_tokens": sum(one.usage.completion for one in estimates),
-        "seconds": round(max(one.seconds for one in estimates), 1),
+        "calls": sum(forecast.calls for forecast in forecasts),
+        "prompt_tokens": sum(forecast.usage.prompt for forecast in forecasts),
+        "completion_tokens": sum(forecast.usage.completion for forecast in forecasts),
+        "seconds": round(max(forecast.seconds for forecast in forecasts), 1),
     }
-    if len(priced) == len(estimates):
+    if len(priced) == len(forecasts):
         total["usd"] = sum(priced)
     return json.dumps(
         {
@@ -67,7 +71,7 @@ def plan_json(planned: Planned, estimates: Sequence[PlanForecast], precision: Te
             **settings,
             "instances": planned.instances,
             "assumed": asdict(TYPICAL),
-            "deployments": [forecast_fields(one) for one in estimates],
+            "deployments": [forecast_fields(forecast) for forecast in forecasts],
             "total": total,
             **({} if precision is None else {"template_precision": _template_fields(precision)}),
         }
@@ -98,7 +102,9 @@ def _template_lines(planned: Planned, precision: TemplatePrecision) -> list[str]
     else:
         source = f"Assumed: an SD of templates of {TEMPLATE_LOGIT_SD:g} on the logit scale, which is "
         source += f"{_points(math.sqrt(spread.template))} here; --components takes it from an analysis."
-    single = sum(len({one.template_id.removesuffix("r") for one in cell.templates}) == 1 for cell in planned.cells)
+    single = sum(
+        len({template.template_id.removesuffix("r") for template in cell.templates}) == 1 for cell in planned.cells
+    )
     lines = [
         *table_lines(rows, right=range(1, len(rows[0]))),
         f"Templates: half the 95 % interval over all templates, not only those asked. {source}",
@@ -113,95 +119,107 @@ def _template_lines(planned: Planned, precision: TemplatePrecision) -> list[str]
 
 def run_text(planned: Planned, ended: Sequence[RunResult]) -> str:
     """Return the lines that report a run."""
-    return "\n".join((f"plan {planned.plan.id}", *(f"  {one.deployment}: {describe(one)}" for one in ended)))
+    return "\n".join((f"plan {planned.plan.id}", *(f"  {result.deployment}: {describe(result)}" for result in ended)))
 
 
 def run_json(planned: Planned, ended: Sequence[RunResult]) -> str:
     """Write the same for machines."""
-    return json.dumps({"plan": planned.plan.id, "deployments": [_ended_fields(one) for one in ended]})
+    return json.dumps({"plan": planned.plan.id, "deployments": [_ended_fields(result) for result in ended]})
 
 
-def status_text(found: Sequence[PlanStatus]) -> str:
+def status_text(statuses: Sequence[PlanStatus]) -> str:
     """Write how far plans are."""
-    if not found:
+    if not statuses:
         return "no plans yet; estimate one with: biasmeter audit plan"
     head = ("plan", "deployment", "planned", "answered", "failed", "remaining", "coded", "made")
     rows = [
         (
-            one.plan_id,
-            one.deployment,
-            *(f"{count:,}" for count in (one.planned, one.answered, one.failed, one.remaining, one.coded)),
-            f"{one.created_at:%Y-%m-%d %H:%M}",
+            status.plan_id,
+            status.deployment,
+            *(
+                f"{count:,}"
+                for count in (status.planned, status.answered, status.failed, status.remaining, status.coded)
+            ),
+            f"{status.created_at:%Y-%m-%d %H:%M}",
         )
-        for one in found
+        for status in statuses
     ]
     return "\n".join(_table(head, rows))
 
 
-def status_json(found: Sequence[PlanStatus]) -> str:
+def status_json(statuses: Sequence[PlanStatus]) -> str:
     """Write the same for machines."""
     rows = [
-        {**asdict(one), "created_at": one.created_at.isoformat(), "remaining": one.remaining, "plan": one.plan_id}
-        for one in found
+        {
+            **asdict(status),
+            "created_at": status.created_at.isoformat(),
+            "remaining": status.remaining,
+            "plan": status.plan_id,
+        }
+        for status in statuses
     ]
     for row in rows:
         del row["plan_id"]
     return json.dumps({"plans": rows})
 
 
-def _plan_row(one: PlanForecast) -> tuple[str, ...]:
+def _plan_row(forecast: PlanForecast) -> tuple[str, ...]:
     return (
-        one.deployment,
-        f"{one.calls:,}",
-        f"{one.usage.prompt:,}",
-        f"{one.usage.completion:,}",
-        "unknown" if one.usd is None else dollars(one.usd),
-        _duration(one.seconds),
-        str(one.in_flight),
-        f"{_points(one.smallest_shift)} ({_points(one.smallest_shift_condition)})",
-        _points(one.half_width),
+        forecast.deployment,
+        f"{forecast.calls:,}",
+        f"{forecast.usage.prompt:,}",
+        f"{forecast.usage.completion:,}",
+        "unknown" if forecast.usd is None else dollars(forecast.usd),
+        _duration(forecast.seconds),
+        str(forecast.in_flight),
+        f"{_points(forecast.smallest_shift)} ({_points(forecast.smallest_shift_condition)})",
+        _points(forecast.half_width),
     )
 
 
-def _total_row(estimates: Sequence[PlanForecast]) -> tuple[str, ...]:
-    known = [one.usd for one in estimates if one.usd is not None]
+def _total_row(forecasts: Sequence[PlanForecast]) -> tuple[str, ...]:
+    known = [forecast.usd for forecast in forecasts if forecast.usd is not None]
     cost = dollars(sum(known)) if known else "unknown"
-    if known and len(known) < len(estimates):
+    if known and len(known) < len(forecasts):
         cost += " + unknown"
     return (
         "total",
-        f"{sum(one.calls for one in estimates):,}",
-        f"{sum(one.usage.prompt for one in estimates):,}",
-        f"{sum(one.usage.completion for one in estimates):,}",
+        f"{sum(forecast.calls for forecast in forecasts):,}",
+        f"{sum(forecast.usage.prompt for forecast in forecasts):,}",
+        f"{sum(forecast.usage.completion for forecast in forecasts):,}",
         cost,
-        _duration(max(one.seconds for one in estimates)),
+        _duration(max(forecast.seconds for forecast in forecasts)),
         "",
         "",
         "",
     )
 
 
-def _ended_fields(one: RunResult) -> dict[str, Any]:
+def _ended_fields(result: RunResult) -> dict[str, Any]:
     fields = {
-        "deployment": one.deployment,
-        "planned": one.planned,
-        "answered": one.answered,
-        "answered_before": one.before,
-        "remaining": one.remaining,
-        "sent": one.sent,
-        "failed": dict(one.failed),
-        "stopped": one.stopped,
+        "deployment": result.deployment,
+        "planned": result.planned,
+        "answered": result.answered,
+        "answered_before": result.before,
+        "remaining": result.remaining,
+        "sent": result.sent,
+        "failed": dict(result.failed),
+        "stopped": result.stopped,
     }
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _basis(estimates: Sequence[PlanForecast]) -> list[str]:
+def _basis(forecasts: Sequence[PlanForecast]) -> list[str]:
     """Describe which estimates rest on earlier answers."""
     notes = []
-    known = [f"{one.deployment} ({100 * one.observed:.0f} % of its calls)" for one in estimates if one.observed]
+    known = [
+        f"{forecast.deployment} ({100 * forecast.observed:.0f} % of its calls)"
+        for forecast in forecasts
+        if forecast.observed
+    ]
     if known:
         notes.append(f"as earlier answers to such questions: {', '.join(known)};")
-    if any(one.observed < 1 for one in estimates):
+    if any(forecast.observed < 1 for forecast in forecasts):
         kinds = {"a choice with its reason": (Task.BJ, True), "a bare one": (Task.BJ, False), "Rate": (Task.RATE, True)}
         kinds["Explain and Judge"] = (Task.EXPLAIN, True)
         tokens = ", ".join(f"{assumed_stats(kind).completion_tokens:g} for {name}" for name, kind in kinds.items())
@@ -210,8 +228,8 @@ def _basis(estimates: Sequence[PlanForecast]) -> list[str]:
 
 
 def _assumed() -> str:
-    one = TYPICAL
-    return f"Assumed: rate {one.rate:g}, ICC {one.icc:g}, alpha {one.alpha:g} two-sided, power {one.power:g}."
+    rate, icc, alpha, power = TYPICAL.rate, TYPICAL.icc, TYPICAL.alpha, TYPICAL.power
+    return f"Assumed: rate {rate:g}, ICC {icc:g}, alpha {alpha:g} two-sided, power {power:g}."
 
 
 def _points(rate: float | None) -> str:

@@ -21,10 +21,15 @@ def describe(loaded: LoadedScenario) -> dict[str, Any]:
         "seed": scenario.seed,
         "statements": len(loaded.statements) or None,
         "deployments": [
-            {"name": one.name, "vendor": one.vendor, "weights": one.weights, "drifts": one.drift is not None}
-            for one in scenario.deployments
+            {
+                "name": deployment.name,
+                "vendor": deployment.vendor,
+                "weights": deployment.weights,
+                "drifts": deployment.drift is not None,
+            }
+            for deployment in scenario.deployments
         ],
-        "judges": [{"name": one.name, "vendor": one.vendor} for one in scenario.judges],
+        "judges": [{"name": judge.name, "vendor": judge.vendor} for judge in scenario.judges],
         "truth": expect_tasks(scenario, statements=loaded.texts),
     }
 
@@ -40,8 +45,8 @@ def listing(loaded: LoadedScenario) -> str:
         "",
         *_table(described["truth"]),
         "",
-        *(_about(one) for one in scenario.deployments),
-        f"judges: {', '.join(one.name for one in scenario.judges) or 'none'}",
+        *(_about(deployment) for deployment in scenario.deployments),
+        f"judges: {', '.join(judge.name for judge in scenario.judges) or 'none'}",
     ]
     return "\n".join(lines)
 
@@ -74,5 +79,5 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _cell(true: Mapping[str, float], limit: Mapping[str, float], name: str) -> str:
-    shown = [f"{found[name]:.3f}" if name in found else "-" for found in (true, limit)]
+    shown = [f"{values[name]:.3f}" if name in values else "-" for values in (true, limit)]
     return " > ".join(shown) if shown != ["-", "-"] else "-"

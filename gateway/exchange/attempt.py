@@ -35,7 +35,7 @@ class Attempt:
     connection
         An idle connection to it. It is closed if the request cannot be written.
     due
-        When the answer must have begun, in the event loop's time.
+        Time by which the answer must have begun, in the event loop's time.
     begun
         Is done when the answer has begun, or with how the attempt has failed. Without it `ExchangeParts.go_on_after`
         goes on after a failure.
@@ -74,7 +74,7 @@ class Attempt:
             raise
         exchange.relay = self
         exchange.parts.deadlines.watch(self, due)
-        self._asked_at = time.perf_counter()
+        self._started_at = time.perf_counter()
 
     def ask(self) -> None:
         """Send the request, unless the client has left."""
@@ -97,7 +97,7 @@ class Attempt:
             return
         exchange.relay = None
         exchange.parts.deadlines.forget(self)
-        exchange.upstream_s += time.perf_counter() - self._asked_at
+        exchange.upstream_s += time.perf_counter() - self._started_at
         exchange.answer_head, exchange.answer_body = head, body
         exchange.parts.batch.end(exchange)
         if self._begun is not None:
@@ -182,7 +182,7 @@ class Attempt:
             return False
         exchange.relay = None
         exchange.parts.deadlines.forget(self)
-        exchange.upstream_s += time.perf_counter() - self._asked_at
+        exchange.upstream_s += time.perf_counter() - self._started_at
         return True
 
     def _fail(self, failure: "HungUp | AttemptFailed") -> None:

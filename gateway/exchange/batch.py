@@ -9,7 +9,7 @@ caches.
 import asyncio
 from typing import Protocol
 
-from gateway.http.answer import own_lines
+from gateway.http.answer import server_lines_now
 from gateway.recording.recorder import Recorder
 
 
@@ -29,8 +29,8 @@ class Ending(Protocol):
     def record(self) -> None:
         """Record the exchange."""
 
-    def answer(self, own: bytes) -> None:
-        """Send the last bytes, for some of them with the lines of server and date, ``own``."""
+    def answer(self, lines: bytes) -> None:
+        """Send the last bytes, for some of them with the lines of server and date."""
 
     def broken(self, error: Exception) -> None:
         """End after an error of one of the others."""
@@ -82,10 +82,10 @@ class IterationBatch:
                 else:
                     recorded.append(exchange)
             self._recorder.write_held()
-            own = own_lines()
+            lines = server_lines_now()
             for exchange in recorded:
                 try:
-                    exchange.answer(own)
+                    exchange.answer(lines)
                 except Exception as error:  # noqa: BLE001 -- it ends its exchange
                     exchange.broken(error)
         for request in asking:

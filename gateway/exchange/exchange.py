@@ -24,7 +24,7 @@ from gateway.exchange.head_plans import HeadPlan
 from gateway.exchange.records import make_record
 from gateway.exchange.route_plans import DeploymentPlan, RoutePlan
 from gateway.exchange.sse import payloads_at
-from gateway.headers import naming_lines, own_headers
+from gateway.headers import exchange_headers, naming_lines
 from gateway.http.answer import BODILESS, connection_line, write_head
 from gateway.http.connection import ClientConnection
 from gateway.limits.key_limits import Grant
@@ -227,10 +227,10 @@ class ActiveExchange(msgspec.Struct, eq=False):
             else:
                 self.settle()
 
-    def answer(self, own: bytes) -> None:
+    def answer(self, lines: bytes) -> None:
         """Send the whole answer, with the lines of server and date, as soon as the record is in the spool."""
         if self.storing is not None and not self.storing.done():
-            self.storing.add_done_callback(lambda _: self.answer(own))
+            self.storing.add_done_callback(lambda _: self.answer(lines))
             return
         head, body = self.answer_head, self.answer_body
         assert head is not None
@@ -241,7 +241,7 @@ class ActiveExchange(msgspec.Struct, eq=False):
         ends = client.is_last or not plan.stays
         if head.status == _HTTP_OK and head.is_stream is not None and plan.minor and not ends:  # as below, in less time
             client.finish_and_rest(
-                b"HTTP/1.1 200 OK%b%b%b\r\ncontent-length: %d\r\n\r\n%b" % (head.fields, naming, own, len(body), body)
+                b"HTTP/1.1 200 OK%b%b%b\r\ncontent-length: %d\r\n\r\n%b" % (head.fields, naming, lines, len(body), body)
             )
         else:
             framing = connection_line(plan.minor, ends=ends)
@@ -250,7 +250,7 @@ class ActiveExchange(msgspec.Struct, eq=False):
             else:
                 framing += b"\r\ncontent-length: %d" % len(body)
             fields = head.fields + naming + _more_fields(head)
-            client.finish(write_head(head.status, fields, own, framing) + body, ends=ends)
+            client.finish(write_head(head.status, fields, lines, framing) + body, ends=ends)
 
     def refused(self, error: Exception) -> None:
         """Record that the request has been refused at the limits of its key: counted, and no evidence to keep."""
@@ -268,7 +268,7 @@ class ActiveExchange(msgspec.Struct, eq=False):
         self.end(_FAILED, error.http_status, error.code)
         self.parts.recorder.write_held()
         deployment = None if self.chosen is None else self.chosen.deployment.name
-        naming = own_headers(self.id, self.request_id, deployment, self.attempts)
+        naming = exchange_headers(self.id, self.request_id, deployment, self.attempts)
         ends = self.ends_connection
         self.client.finish(error_answer(error, naming).write("POST", self.head.minor, ends=ends), ends=ends)
 
@@ -346,7 +346,7 @@ class ActiveExchange(msgspec.Struct, eq=False):
         Parameters
         ----------
         status
-            What the client gets.
+            Status that the client gets.
         error_type
             The class of what went wrong, if something did.
         """

@@ -23,7 +23,7 @@ from gateway.exchange.endpoints import Endpoint
 from gateway.exchange.exchange import ActiveExchange, ExchangeParts
 from gateway.exchange.head_plans import HeadPlan, HeadPlans, KnownHead
 from gateway.exchange.obtaining import begin_obtaining, go_on_after
-from gateway.headers import own_request_id, request_id, trace_tags
+from gateway.headers import derived_request_id, request_id, trace_tags
 from gateway.http import Request
 from gateway.http.connection import ClientConnection
 from gateway.http.head_cache import Offer, RequestCache
@@ -127,17 +127,17 @@ class Forwarder(RequestCache):
             directives = structs.replace(directives, tags={**directives.tags, **part.tags})
             sent = body if part.body is None else part.body
         sampling = route.sampling or plan.endpoint.capture(route.config.seed, route.route, directives, exchange_id)
-        asked_id = request_id(headers, exchange_id) if "x-request-id" in headers else own_request_id(exchange_id)
+        header_id = request_id(headers, exchange_id) if "x-request-id" in headers else derived_request_id(exchange_id)
         chosen = route.choose()
         exchange = ActiveExchange(
-            self._parts, client, plan, route, headers, envelope, body, exchange_id, asked_id, at_us, began,
+            self._parts, client, plan, route, headers, envelope, body, exchange_id, header_id, at_us, began,
             self._now(), directives, sampling, sent, chosen,
         )  # fmt: skip
         self._counts[route.in_flight] += 1
         key = plan.key
         if key is not None and route.is_client:
             try:
-                exchange.grant = _admit(gateway, key, body, envelope.asked_tokens)
+                exchange.grant = _admit(gateway, key, body, envelope.token_limit)
             except Exception as error:
                 exchange.refused(error)
                 raise
@@ -166,13 +166,13 @@ class Forwarder(RequestCache):
         if not isinstance(error, GatewayError):
             log_failure("POST", plan.path, error)
             error = INTERNAL_ERROR
-        asked_id = request_id(known.headers, new_id_text(time.time_ns() // 1_000_000))
+        header_id = request_id(known.headers, new_id_text(time.time_ns() // 1_000_000))
         ends = client.is_last
-        answer = error_answer(error, {"x-request-id": asked_id})
+        answer = error_answer(error, {"x-request-id": header_id})
         client.finish(answer.write("POST", plan.minor, ends=ends), ends=ends)
 
 
-def _admit(gateway: Gateway, key: Key, body: bytes, asked_tokens: int | None) -> Grant | None:
+def _admit(gateway: Gateway, key: Key, body: bytes, token_limit: int | None) -> Grant | None:
     """Check a request against the limits of its key, and reserve its tokens.
 
     Raises
@@ -184,4 +184,4 @@ def _admit(gateway: Gateway, key: Key, body: bytes, asked_tokens: int | None) ->
     if key.budget is not None and (snapshot := gateway.snapshot.current) is not None:
         elsewhere = snapshot.spent_elsewhere.get(key.id, 0)
     # A token has about four bytes in most languages and formats.
-    return gateway.limits.admit(key, elsewhere, TokenCount(len(body) // 4, asked_tokens or 0))
+    return gateway.limits.admit(key, elsewhere, TokenCount(len(body) // 4, token_limit or 0))

@@ -56,7 +56,7 @@ class HeadPlan:
     Attributes
     ----------
     endpoint, endpoint_name
-        Whose request it is, and how series and records name that.
+        Endpoint of the requests, and its name in series and records.
     path
         The target of the request.
     minor
@@ -66,13 +66,13 @@ class HeadPlan:
     headers
         The fields of the first head with this plan; names in lower case.
     key
-        The caller's, None for a caller without one.
+        The caller's key; None for a caller without one.
     snapshot
-        That the key was found in.
+        Snapshot that contains the key.
     expires_us
-        When the key expires, in microseconds since 1970.
+        Time at which the key expires, in microseconds since 1970.
     directives
-        Of the head; the tags of a trace are added for each request.
+        Directives of the head; the tags of a trace are added for each request.
     varying
         The names of the fields whose values differ.
     """

@@ -89,7 +89,7 @@ class Obtaining:
     first
         The deployment that is asked first.
     failure
-        How the attempt at that has failed, if it has been made; its slot is still held.
+        Failure of the attempt at that deployment, if it has been made; its slot is still held.
     """
 
     def __init__(

@@ -14,7 +14,7 @@ from typing_extensions import override
 from auditor.domain.exchange import Outcome
 from gateway.errors import UpstreamFailed, UpstreamTimeout
 from gateway.exchange.exchange import STOPPED, STOPPING, ActiveExchange
-from gateway.http.answer import connection_line, own_lines, write_head
+from gateway.http.answer import connection_line, server_lines_now, write_head
 from gateway.routing.breaker import BreakerVerdict
 from gateway.upstreams import UpstreamFailureCode, upstream_failed
 from gateway.upstreams.answer_heads import AnswerHead
@@ -73,7 +73,7 @@ class OpenRelay(AnswerFollower):
         framing = connection_line(exchange.head.minor, ends=self._ends_connection)
         if self._is_chunked:
             framing += _CHUNKED
-        self._client.write(write_head(head.status, self._fields(), own_lines(), framing))
+        self._client.write(write_head(head.status, self._fields(), server_lines_now(), framing))
         self.received(piece, chunk)
 
     # -- what the kinds of answers differ in --------------------------------------------------------------------------
@@ -263,7 +263,7 @@ class OpenRelay(AnswerFollower):
         assert self._end is not None
         self._exchange.end(*self._end)
 
-    def answer(self, own: bytes) -> None:  # noqa: ARG002 -- the head has been sent
+    def answer(self, lines: bytes) -> None:  # noqa: ARG002 -- the head has been sent
         """Send the last bytes, as soon as the record is in the spool."""
         storing = self._exchange.storing
         if storing is None:

@@ -28,7 +28,7 @@ def make_record(  # noqa: PLR0913, PLR0917 -- what the exchange has worked out f
     Parameters
     ----------
     status
-        What the client gets.
+        Status that the client gets.
     seen
         Bytes of the answer.
     prompt, completion

@@ -38,11 +38,11 @@ class DeploymentPlan:
     Attributes
     ----------
     access
-        To its slots and its breaker.
+        Access to its slots and its breaker.
     first_token, total
         Seconds from the request to the first byte of a stream, and to the end of the answer.
     series
-        In which its exchanges are counted, from the first one on.
+        Series in which its exchanges are counted, from the first one on.
     """
 
     __slots__ = ("_after", "_before", "_between", "_headers", "_is_secure", "_is_traced", "_key", "_labels", "_model",
@@ -112,8 +112,8 @@ class DeploymentPlan:
             body = replace_model(body, self._model)
         if self._before is None:
             trace = continued_trace(traceparent)
-            own = {name: value.replace(_ID, request_id) for name, value in self._headers.items()}
-            fields = own if trace is None else {**own, "traceparent": trace}
+            headers = {name: value.replace(_ID, request_id) for name, value in self._headers.items()}
+            fields = headers if trace is None else {**headers, "traceparent": trace}
             return write_head("POST", self._target, fields, len(body)), body
         between = self._between
         if self._is_traced:
@@ -135,7 +135,7 @@ class RoutePlan:
     route
         The route.
     model
-        What the requests ask for, as records name it.
+        Model that the requests name, as records have it.
     pinned
         The deployment that the head names, if it names one.
     is_client
@@ -146,14 +146,14 @@ class RoutePlan:
     trial
         The trial of the route that the requests take part in, if there is one.
     sampling
-        How much of each exchange is captured; None: its id decides.
+        Capture of each exchange; None if its id decides.
     capture_limit
         Bytes of a request or an answer that are copied.
     config_hash
-        The configuration's.
+        Hash of the configuration.
     """
 
-    __slots__ = ("_asked_model", "_choice", "_deployments", "_endpoint", "_gateway", "_headers", "_only",
+    __slots__ = ("_choice", "_deployments", "_endpoint", "_gateway", "_headers", "_only", "_requested_model",
                  "capture_limit", "config", "config_hash", "in_flight", "is_client", "model", "pinned", "route",
                  "sampling", "table", "trial")  # fmt: skip
 
@@ -170,7 +170,7 @@ class RoutePlan:
         BadRequest, Forbidden
             There is no deployment of the name that the head names, or the key may not use it.
         """
-        self._gateway, self._endpoint, self._headers, self._asked_model = gateway, endpoint, headers, model
+        self._gateway, self._endpoint, self._headers, self._requested_model = gateway, endpoint, headers, model
         self.config, self.table = gateway.config, gateway.table
         self.route: Route = self.table.route(model)
         self.pinned: DeploymentPlan | None = None
@@ -201,7 +201,7 @@ class RoutePlan:
         if plan is None:
             plan = self._deployments[name] = DeploymentPlan(
                 self._gateway, self.table.deployments[name], self._endpoint, self.route.model, self._headers,
-                self._asked_model, is_client=self.is_client,
+                self._requested_model, is_client=self.is_client,
             )  # fmt: skip
         return plan
 

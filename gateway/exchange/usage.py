@@ -37,12 +37,12 @@ def inject_usage(body: bytes) -> bytes:
     option already, also if that is duplicate or of a wrong type, which only the deployment can judge.
     """
     spoken_of = b"stream_options" in body or b"\\u" in body  # letters of a key can only be escaped as \uXXXX
-    given = _named(body, 0, b"stream_options") if spoken_of else []
-    if not given:
+    members = _named(body, 0, b"stream_options") if spoken_of else []
+    if not members:
         return _replaced(body, body.index(b"{") + 1, 0, b'"stream_options":{%b},' % _INCLUDE_USAGE)
-    options = given[0]
+    options = members[0]
     value = body[options.value : options.end]
-    if len(given) > 1 or (value != b"null" and not value.startswith(b"{")):
+    if len(members) > 1 or (value != b"null" and not value.startswith(b"{")):
         return body
     if value == b"null":
         return _replaced(body, options.value, len(value), b"{%b}" % _INCLUDE_USAGE)
@@ -50,13 +50,13 @@ def inject_usage(body: bytes) -> bytes:
 
 
 def _inject_into(body: bytes, options: JsonSpan) -> bytes:
-    given = _named(body, options.value, b"include_usage")
-    if not given:
+    members = _named(body, options.value, b"include_usage")
+    if not members:
         comma = b"," if body[options.value + 1 : options.end - 1].strip() else b""
         return _replaced(body, options.value + 1, 0, _INCLUDE_USAGE + comma)
-    asked = given[0]
-    if len(given) == 1 and body[asked.value : asked.end] == b"null":
-        return _replaced(body, asked.value, len(b"null"), b"true")
+    member = members[0]
+    if len(members) == 1 and body[member.value : member.end] == b"null":
+        return _replaced(body, member.value, len(b"null"), b"true")
     return body
 
 

@@ -13,19 +13,19 @@ from gateway.http.request import Request
 BODILESS: Final = frozenset({204, 304})
 
 
-def write_head(status: int, fields: bytes, own: bytes, framing: bytes) -> bytes:
+def write_head(status: int, fields: bytes, server_lines: bytes, framing: bytes) -> bytes:
     r"""Return the head of an answer, including its empty line.
 
     Parameters
     ----------
     fields
-        All lines except those of `own_lines` and ``framing``, each with a line break before it.
-    own
-        `own_lines`.
+        All lines except those of `server_lines_now` and ``framing``, each with a line break before it.
+    server_lines
+        Lines of server and date: `server_lines_now`.
     framing
         Lines for the end of the connection (`connection_line`) and the length of the answer, written in the same way.
     """
-    return b"%b%b%b%b\r\n\r\n" % (status_line(status), fields, own, framing)
+    return b"%b%b%b%b\r\n\r\n" % (status_line(status), fields, server_lines, framing)
 
 
 def write_fields(headers: Mapping[str, str]) -> bytes:
@@ -60,13 +60,13 @@ def status_line(status: int) -> bytes:
 
 
 @lru_cache(maxsize=1)
-def _own_lines(second: int) -> bytes:
+def _server_lines(second: int) -> bytes:
     return f"\r\nserver: biasmeter\r\ndate: {formatdate(second, usegmt=True)}".encode()
 
 
-def own_lines() -> bytes:
+def server_lines_now() -> bytes:
     """Return the lines of server and date, each with a line break before it."""
-    return _own_lines(int(time.time()))
+    return _server_lines(int(time.time()))
 
 
 class WholeAnswer:
@@ -102,7 +102,7 @@ class WholeAnswer:
             body = b""
         else:
             framing += b"\r\ncontent-length: %d" % len(body)
-        head = write_head(self.status, write_fields(self.headers), own_lines(), framing)
+        head = write_head(self.status, write_fields(self.headers), server_lines_now(), framing)
         return head if method == "HEAD" else head + body
 
     def send(self, request: Request) -> bool:

@@ -44,7 +44,7 @@ class RequestParser:
     Parameters
     ----------
     receiver
-        Gets them.
+        Receiver of the requests.
 
     Attributes
     ----------

@@ -69,7 +69,7 @@ class KeyLimits:
         Parameters
         ----------
         spent_elsewhere
-            What the key has spent on other hosts, in nano-USD.
+            Amount that the key has spent on other hosts, in nano-USD.
         tokens
             An estimate of the prompt, and the maximum output that the request allows.
 
@@ -197,11 +197,11 @@ class Grant(msgspec.Struct, eq=False):
         Parameters
         ----------
         prompt_tokens, completion_tokens
-            What the deployment reported. When it reported neither, the request has used what was reserved.
+            Tokens that the deployment reported. When it reported neither, the request has used what was reserved.
         price
-            The deployment's, if it has one.
+            Price of the deployment, if it has one.
         failed
-            It ended before anything was generated: when nothing was reported, nothing was used.
+            Whether the request ended before anything was generated: when nothing was reported, nothing was used.
         """
         if self._is_settled:
             return
@@ -248,14 +248,14 @@ def _minutes(key: Key, use: LimitUse) -> list[_Minute]:
 
 def _too_many(minutes: Sequence[_Minute], now: int) -> Limited:
     """Build the error for limits that are reached, with the time until all of them have room."""
-    full = [one for one in minutes if _is_full(one.window, one.limit, now // _SECOND)]
+    full = [minute for minute in minutes if _is_full(minute.window, minute.limit, now // _SECOND)]
     last = max(full, key=_Minute.has_room)
     wait = max(1, _seconds(last.has_room(), now))
     return Limited(
         f"This key has used up its {last.limit} {last.of} a minute. Try again in {wait} s.",
         code="rate_limit_exceeded",
         type_=last.of,
-        headers={name: value for one in minutes for name, value in one.headers(now).items()},
+        headers={name: value for minute in minutes for name, value in minute.headers(now).items()},
         retry_after=wait,
     )
 

@@ -100,8 +100,8 @@ class KeyShares:
         if not limited:
             return keys
         if self._published is None:  # this process is new: the workers have what the last one took
-            own = await connection.fetch(_OWN, self._ledger.id)
-            self._published = {row["key_id"]: (row["requests"], row["tokens"]) for row in own}
+            rows = await connection.fetch(_OWN, self._ledger.id)
+            self._published = {row["key_id"]: (row["requests"], row["tokens"]) for row in rows}
         try:
             async with connection.transaction():
                 await connection.execute(_LOCK)
@@ -118,8 +118,9 @@ class KeyShares:
         taken = {key.id: self._take(key, rows.get(key.id), alone=not rows) for key in keys}
         shares = list(taken.values())
         await connection.execute(
-            _WRITE, self._ledger.id, list(taken), [one.held for one, _ in shares], [one.held for _, one in shares],
-            [one.needs for one, _ in shares], [one.needs for _, one in shares],
+            _WRITE, self._ledger.id, list(taken), [requests.held for requests, _ in shares],
+            [tokens.held for _, tokens in shares], [requests.needs for requests, _ in shares],
+            [tokens.needs for _, tokens in shares],
         )  # fmt: skip
         await connection.execute(_FORGET, 2 * GONE_AFTER)
         return taken

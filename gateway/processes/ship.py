@@ -65,7 +65,7 @@ async def _ship(settings: bootstrap.ShipperBootstrap) -> None:
     counters = Counters(folders.counters / "shipper.counters")
     ledger = Ledger(folders.limits)
     quarantine = Quarantine(folders.spool / "quarantine", counters, settings.config.gateway.spool.quarantine_max_bytes)
-    with _only_one(folders.root):
+    with _locked(folders.root):
         shipper = Shipper(settings.database_url, folders, quarantine, ledger)
         await shipper.run(stop)
         if not gone.is_set():  # a dead parent may be replaced at once: its shipper takes the rest
@@ -80,7 +80,7 @@ async def _ship(settings: bootstrap.ShipperBootstrap) -> None:
 
 
 @contextlib.contextmanager
-def _only_one(folder: Path) -> Iterator[None]:
+def _locked(folder: Path) -> Iterator[None]:
     """Lock the folder, because two shippers would ship everything twice. Waits for one that is ending."""
     lock = os.open(folder / "ship.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -108,7 +108,8 @@ class Shipper:
         Raises
         ------
         WrongSchema
-            At the start only. If the schema changes later, the shipper waits while clients are served.
+            The store has another schema at the start. If the schema changes later, the shipper waits while clients
+            are served.
         """
         tasks = [
             asyncio.create_task(self._repeat(self._ship, self._close_store, stop)),

@@ -157,7 +157,7 @@ def serve(gateway: Gateway, *, remembers: bool = True) -> Server:
     router.add_rest("POST", partial(pass_through, gateway, forwarder))
     router.add("GET", "/", WelcomePage(gateway).show)
     router.add("GET", "/v1/models", catalog.list)
-    router.add("GET", "/v1/models/", catalog.one)
+    router.add("GET", "/v1/models/", catalog.model_by_name)
     router.add("GET", "/healthz", health.alive)
     router.add("GET", "/readyz", health.ready)
     router.add("GET", "/metrics", health.metrics)
@@ -200,14 +200,15 @@ def _authenticator(settings: bootstrap.WorkerBootstrap, snapshot: SnapshotReader
 def follow_actions(gateway: Gateway) -> None:
     """Apply the snapshot's actions on routes and stopped arms from the next request on, without what has expired."""
     snapshot, now = gateway.snapshot.current, datetime.now(UTC)
-    actions = tuple(one for one in snapshot.actions if one.expires_at > now) if snapshot is not None else ()
+    actions = tuple(action for action in snapshot.actions if action.expires_at > now) if snapshot is not None else ()
     stopped: frozenset[str] = snapshot.stopped if snapshot is not None else frozenset()
-    acting = [one.id for one in actions] != [one.id for one in gateway.table.actions]  # a later end changes nothing now
+    # A later end of an action changes nothing now.
+    acting = [action.id for action in actions] != [action.id for action in gateway.table.actions]
     stopping = stopped != gateway.table.stopped
     if acting or stopping:
         gateway.table = RoutingTable(gateway.config, actions, stopped)
     if acting:
-        named = ", ".join(f"{one.id} ({one.kind} on {one.route})" for one in actions) or "none"
+        named = ", ".join(f"{action.id} ({action.kind} on {action.route})" for action in actions) or "none"
         log.info("actions on routes: %s", named)
     if stopping:
         log.info("stopped arms: %s", ", ".join(sorted(stopped)) or "none")

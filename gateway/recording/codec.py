@@ -49,7 +49,7 @@ def decode_fields(payload: bytes) -> tuple[Any, ...]:
     Raises
     ------
     ValueError
-        As of `decode`, but the types of the fields are not checked.
+        The bytes are not an exchange, or of an unknown version. The types of the fields are not checked.
     """
     _check_version(payload)
     try:

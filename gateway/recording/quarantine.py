@@ -21,9 +21,9 @@ class Quarantine:
     Parameters
     ----------
     folder
-        Created when something is kept.
+        Folder, which is created when something is kept.
     counters
-        Where the bytes that are kept, and those that are removed again, are counted.
+        Counters of the bytes that are kept, and of those that are removed again.
     max_bytes
         The limit. Something larger is not kept at all.
     """
@@ -97,7 +97,7 @@ def _on_disk(size: int) -> int:
 
 def _oldest_first(folder: Path) -> list[tuple[Path, int]]:
     try:
-        found = [(path.stat(), path) for path in folder.iterdir() if path.is_file()]
+        files = [(path.stat(), path) for path in folder.iterdir() if path.is_file()]
     except OSError:  # there is none yet
         return []
-    return [(path, stat.st_size) for stat, path in sorted(found, key=lambda each: (each[0].st_mtime_ns, each[1].name))]
+    return [(path, stat.st_size) for stat, path in sorted(files, key=lambda each: (each[0].st_mtime_ns, each[1].name))]

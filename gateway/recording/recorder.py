@@ -128,10 +128,10 @@ class Recorder:
 
     def series(self, *labels: str) -> ExchangeSeries:
         """Return the series in which the exchanges of an endpoint, route, deployment and origin are counted."""
-        found = self._series.get(labels)
-        if found is None:
-            found = self._series[labels] = ExchangeSeries(self.counters, *labels)
-        return found
+        exchange_series = self._series.get(labels)
+        if exchange_series is None:
+            exchange_series = self._series[labels] = ExchangeSeries(self.counters, *labels)
+        return exchange_series
 
 
 def _encode(exchange: Exchange, redactor: Redactor) -> bytes | None:

@@ -45,15 +45,15 @@ class SpoolWriter:
     folder
         The folder of the segments; it is created if it is missing.
     name
-        Unique among all writers that ever wrote there.
+        Name that is unique among all writers that ever wrote there.
     segment_bytes
         A segment is finished when it has grown past this.
 
     Raises
     ------
     OSError
-        From `append` and `append_all`, if the records could not be written completely, or one is too large to be read
-        again. The segment is then unchanged.
+        `append` and `append_all` raise it if the records could not be written completely, or a record is too large to
+        be read again. The segment is then unchanged.
     """
 
     def __init__(self, folder: Path, name: str, segment_bytes: int = 16 << 20) -> None:
@@ -179,12 +179,12 @@ def _frame_at(data: bytes, salt: bytes, position: int) -> Frame | None:
     begin = position + FRAME.size
     if begin > len(data):
         return None
-    found, length, told, unix_ms = FRAME.unpack_from(data, position)
+    record_salt, length, stored_checksum, unix_ms = FRAME.unpack_from(data, position)
     end = begin + length
-    if found != salt or length > MAX_PAYLOAD or end > len(data):
+    if record_salt != salt or length > MAX_PAYLOAD or end > len(data):
         return None
     payload = data[begin:end]
-    return Frame(payload, unix_ms, end) if checksum(payload, unix_ms) == told else None
+    return Frame(payload, unix_ms, end) if checksum(payload, unix_ms) == stored_checksum else None
 
 
 def _may_still_grow(data: bytes, salt: bytes, position: int) -> bool:
@@ -192,8 +192,8 @@ def _may_still_grow(data: bytes, salt: bytes, position: int) -> bool:
     head = data[position : position + FRAME.size]
     if len(head) < FRAME.size:
         return salt.startswith(head[: len(salt)])
-    found, length, _, _ = FRAME.unpack(head)
-    if found != salt or length > MAX_PAYLOAD:
+    record_salt, length, _, _ = FRAME.unpack(head)
+    if record_salt != salt or length > MAX_PAYLOAD:
         return False
     return position + FRAME.size + int(length) > len(data)
 

@@ -28,7 +28,7 @@ class SpoolFindings:
     @property
     def ids(self) -> set[UUID]:
         """The exchanges of the records."""
-        return {found for each in self.records.values() for found, _ in each}
+        return {exchange_id for each in self.records.values() for exchange_id, _ in each}
 
     @property
     def count(self) -> int:
@@ -38,7 +38,7 @@ class SpoolFindings:
 
 def find_records(folder: Path, selector: ErasureSelector, ids: Collection[UUID]) -> SpoolFindings:
     """Find the records of exchanges that are selected, are among ``ids``, or were made from one of these."""
-    found = SpoolFindings()
+    findings = SpoolFindings()
     known = set(ids)
     for path in spool.segments(folder):
         try:
@@ -48,17 +48,17 @@ def find_records(folder: Path, selector: ErasureSelector, ids: Collection[UUID])
         except FileNotFoundError:  # shipped and removed meanwhile
             continue
         if matching:
-            found.records[path] = matching
+            findings.records[path] = matching
     for path in sorted((folder / "quarantine").glob("*.bin")):
         exchange = _decoded(path.read_bytes())
         if exchange is None:
-            found.unreadable += 1
+            findings.unreadable += 1
         elif _is_selected(exchange, selector, known):
-            found.quarantined.append(path)
-    return found
+            findings.quarantined.append(path)
+    return findings
 
 
-def erase_records(found: SpoolFindings) -> None:
+def erase_records(findings: SpoolFindings) -> None:
     """Overwrite records in place, and remove files of the quarantine.
 
     Raises
@@ -66,21 +66,21 @@ def erase_records(found: SpoolFindings) -> None:
     OSError
         One cannot be overwritten.
     """
-    for path, records in found.records.items():
+    for path, records in findings.records.items():
         try:
             with Segment(path) as segment:
                 for _, frame in records:
                     segment.erase(frame)
         except FileNotFoundError:  # shipped and removed meanwhile
             continue
-    for path in found.quarantined:
+    for path in findings.quarantined:
         path.unlink(missing_ok=True)
 
 
-def shipped_past(folder: Path, found: SpoolFindings) -> bool:
+def shipped_past(folder: Path, findings: SpoolFindings) -> bool:
     """Return whether nothing that was read before it was overwritten can still reach the store."""
     return not _is_shipping(folder) or all(
-        _is_past(path, records[-1][1].end) for path, records in found.records.items()
+        _is_past(path, records[-1][1].end) for path, records in findings.records.items()
     )
 
 

@@ -88,7 +88,7 @@ def admit_closed(row: BreakerRow) -> Ticket | None:
     return None if row[_OPEN_UNTIL] else Ticket(row[_EPOCH], 0)
 
 
-def says_nothing_new(row: BreakerRow, ticket: Ticket, verdict: BreakerVerdict) -> bool:
+def changes_nothing(row: BreakerRow, ticket: Ticket, verdict: BreakerVerdict) -> bool:
     """Return whether `settle` would change nothing: only successes are recorded, and this is one. Needs no lock."""
     if verdict is _OK and row[_HISTORY] != _NONE_FAILED:
         return False
@@ -105,9 +105,9 @@ def settle(row: BreakerRow, ticket: Ticket, verdict: BreakerVerdict, now: int) -
     elif not ticket.trial:
         _remember(row, verdict, now)
     elif verdict is BreakerVerdict.FAILED:
-        _turn(row, max(row[_OPEN_UNTIL], now + OPEN_NS))
+        _switch(row, max(row[_OPEN_UNTIL], now + OPEN_NS))
     else:
-        _turn(row, 0)
+        _switch(row, 0)
 
 
 def state(row: BreakerRow, now: int) -> BreakerState:
@@ -132,10 +132,10 @@ def _remember(row: BreakerRow, verdict: BreakerVerdict, now: int) -> None:
     seen, failures = history.bit_length() - 1, history.bit_count() - 1
     in_a_row = seen >= IN_A_ROW and history & _ALL_FAILED == _ALL_FAILED
     if failed and (in_a_row or (seen == LAST and failures >= HALF)):
-        _turn(row, now + OPEN_NS)
+        _switch(row, now + OPEN_NS)
 
 
-def _turn(row: BreakerRow, open_until: int) -> None:
+def _switch(row: BreakerRow, open_until: int) -> None:
     """Open or close: clear the history, and ignore results of requests that began before."""
     row[_HISTORY] = 0
     row[_TRIAL_UNTIL] = 0

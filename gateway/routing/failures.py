@@ -111,15 +111,15 @@ def wait_before(retry: int, failure: AttemptFailed, draw: Callable[[], float] = 
     retry
         1 for the first retry.
     failure
-        How the last attempt ended.
+        Failure of the last attempt.
     draw
-        Gives numbers in [0, 1).
+        Function that returns numbers in [0, 1).
     """
     backoff = draw() * min(_LONGEST_WAIT, _FIRST_WAIT * 2.0 ** (retry - 1))
     if not isinstance(failure, UpstreamRefused):
         return backoff
-    asked = failure.refusal.head.retry_after or 0.0
-    return max(backoff, asked) if asked <= LONGEST_RETRY_AFTER else math.inf
+    retry_after = failure.refusal.head.retry_after or 0.0
+    return max(backoff, retry_after) if retry_after <= LONGEST_RETRY_AFTER else math.inf
 
 
 def client_timeout(client: Mapping[str, str]) -> float:

@@ -36,7 +36,7 @@ def instruct(endpoint: str, kind: ArmKind, text: bytes, body: bytes) -> bytes:
     Parameters
     ----------
     endpoint
-        Its path.
+        Path of the endpoint.
     kind
         ``role``: before everything, as a system prompt. ``task``: after the last message of the user.
     text
@@ -80,33 +80,33 @@ def _instruct_chat(kind: ArmKind, text: bytes, body: bytes) -> bytes:
 
 def _instruct_response(kind: ArmKind, text: bytes, body: bytes) -> bytes:
     if kind == "task":
-        asked = _member(body, 0, b"input")
-        if body.startswith(b"[", asked.value):
-            return _after_question(body, asked, text, "responses")
-        return _extended(body, asked, text, first=False, part=None)
+        input_member = _member(body, 0, b"input")
+        if body.startswith(b"[", input_member.value):
+            return _after_question(body, input_member, text, "responses")
+        return _extended(body, input_member, text, first=False, part=None)
     if not _named(body, 0, b"instructions"):
         return _inserted(body, body.index(b"{") + 1, b'"instructions":"%b",' % text)
-    given = _member(body, 0, b"instructions")
-    if body[given.value : given.end] == b"null":
-        return body[: given.value] + b'"%b"' % text + body[given.end :]
-    return _extended(body, given, text, first=True, part=None)
+    instructions = _member(body, 0, b"instructions")
+    if body[instructions.value : instructions.end] == b"null":
+        return body[: instructions.value] + b'"%b"' % text + body[instructions.end :]
+    return _extended(body, instructions, text, first=True, part=None)
 
 
 def _after_question(body: bytes, messages: JsonSpan, text: bytes, endpoint: str) -> bytes:
     """Add the text to the last message of the user."""
     starts = [start for start, _ in json_items(body, messages.value)]
-    asked = next((start for start in reversed(starts) if _role(body, start) == "user"), None)
-    if asked is None:
+    question = next((start for start in reversed(starts) if _role(body, start) == "user"), None)
+    if question is None:
         raise CannotInstruct("no_user_message")
-    return _extended(body, _member(body, asked, b"content"), text, first=False, part=_PARTS[endpoint])
+    return _extended(body, _member(body, question, b"content"), text, first=False, part=_PARTS[endpoint])
 
 
 def _role(body: bytes, start: int) -> str | None:
     """Return the role of the message at a place; None if it has none, or two."""
-    found = _named(body, start, b"role") if body.startswith(b"{", start) else []
-    if len(found) != 1 or not body.startswith(b'"', found[0].value):
+    roles = _named(body, start, b"role") if body.startswith(b"{", start) else []
+    if len(roles) != 1 or not body.startswith(b'"', roles[0].value):
         return None
-    role: str = msgspec.json.decode(body[found[0].value : found[0].end], type=str)
+    role: str = msgspec.json.decode(body[roles[0].value : roles[0].end], type=str)
     return role
 
 
@@ -119,19 +119,19 @@ def _extended(body: bytes, member: JsonSpan, text: bytes, *, first: bool, part: 
             return _inserted(body, member.value + 1, text + apart)
         return _inserted(body, member.end - 1, apart + text)
     if value.startswith(b"[") and part is not None and value[1:-1].strip():
-        own = b'{"type":"%b","text":"%b"}' % (part, text)
+        new_part = b'{"type":"%b","text":"%b"}' % (part, text)
         if first:
-            return _inserted(body, member.value + 1, own + b",")
-        return _inserted(body, member.end - 1, b"," + own)
+            return _inserted(body, member.value + 1, new_part + b",")
+        return _inserted(body, member.end - 1, b"," + new_part)
     raise CannotInstruct("no_text")
 
 
 def _member(body: bytes, start: int, name: bytes) -> JsonSpan:
     """Return the only member of that name of the object at a place."""
-    found = _named(body, start, name)
-    if len(found) != 1:
-        raise CannotInstruct(f"{'no' if not found else 'two'}_{name.decode()}")
-    return found[0]
+    members = _named(body, start, name)
+    if len(members) != 1:
+        raise CannotInstruct(f"{'no' if not members else 'two'}_{name.decode()}")
+    return members[0]
 
 
 def _named(body: bytes, start: int, name: bytes) -> list[JsonSpan]:

@@ -43,13 +43,13 @@ class DeploymentSlots:
 
     def __init__(self, path: Path, worker: int, workers: int, clock: Callable[[], int] = time.monotonic_ns) -> None:
         self._table = SharedTable(path, breaker.WIDTH + workers)
-        self._own_cell = breaker.WIDTH + worker
+        self._worker_cell = breaker.WIDTH + worker
         self._clock = clock
         #: The requests of this worker that wait for a slot.
         self._lines: dict[str, deque[asyncio.Event]] = {}
         self._accesses: dict[tuple[str, int | None, bool], DeploymentAccess] = {}
         for _, row in self._table.rows():
-            row[self._own_cell] = 0
+            row[self._worker_cell] = 0
 
     def close(self) -> None:
         """Close the file."""
@@ -84,7 +84,7 @@ class DeploymentSlots:
             row = self._table.row(deployment)  # its memory never moves
             line = self._lines.setdefault(deployment, deque())
             access = DeploymentAccess(
-                self._table, deployment, concurrency, row, self._own_cell, line, self._clock, counts=counts
+                self._table, deployment, concurrency, row, self._worker_cell, line, self._clock, counts=counts
             )
             self._accesses[deployment, concurrency, counts] = access
         return access
@@ -98,21 +98,21 @@ class DeploymentAccess:
     table
         The rows of all deployments.
     deployment
-        Its name.
+        Name of the deployment.
     concurrency
         The slots of all workers together; None means unlimited.
-    row, own_cell
+    row, worker_cell
         The row of the deployment, and the cell in it that only this worker writes.
     line
         The requests of this worker that wait for a slot.
     clock
-        See `DeploymentSlots`.
+        Clock of the `DeploymentSlots`.
     counts
-        See `DeploymentSlots.access`.
+        Whether the requests affect the breaker, as in `DeploymentSlots.access`.
     """
 
-    __slots__ = ("_cells", "_clock", "_concurrency", "_counts", "_line", "_own_cell", "_row", "_table",
-                 "_takes_at_once", "deployment")  # fmt: skip
+    __slots__ = ("_cells", "_clock", "_concurrency", "_counts", "_line", "_row", "_table", "_takes_at_once",
+                 "_worker_cell", "deployment")  # fmt: skip
 
     def __init__(  # noqa: PLR0913 -- what all deployments share, and what is its own
         self,
@@ -120,7 +120,7 @@ class DeploymentAccess:
         deployment: str,
         concurrency: int | None,
         row: memoryview,
-        own_cell: int,
+        worker_cell: int,
         line: "deque[asyncio.Event]",
         clock: Callable[[], int],
         *,
@@ -133,7 +133,7 @@ class DeploymentAccess:
         self._concurrency = concurrency
         self._row = row
         self._cells = row[breaker.WIDTH :]
-        self._own_cell = own_cell
+        self._worker_cell = worker_cell
         self._line = line
         self._clock = clock
 
@@ -153,7 +153,7 @@ class DeploymentAccess:
         What `release` needs, or None. If the breaker is the reason, `seconds_until_open` is above 0.
         """
         if self._takes_at_once and (ticket := breaker.admit_closed(self._row)):
-            self._row[self._own_cell] += 1  # only this worker writes it
+            self._row[self._worker_cell] += 1  # only this worker writes it
             return ticket
         return self._take(first=False)
 
@@ -178,7 +178,7 @@ class DeploymentAccess:
             return ticket
         line, me = self._line, asyncio.Event()
         line.append(me)
-        self._row[self._own_cell] += _WAITING
+        self._row[self._worker_cell] += _WAITING
         try:
             async with asyncio.timeout_at(deadline):
                 while True:
@@ -189,7 +189,7 @@ class DeploymentAccess:
                             return None
                     await self._look(me, first=line[0] is me)
         finally:
-            self._row[self._own_cell] -= _WAITING
+            self._row[self._worker_cell] -= _WAITING
             line.remove(me)
             if line:
                 line[0].set()
@@ -214,14 +214,14 @@ class DeploymentAccess:
             ticket = breaker.admit(row, now) if self._counts else breaker.UNCOUNTED
             if ticket is None or (not self._counts and breaker.state(row, now) is BreakerState.OPEN):
                 return None
-            row[self._own_cell] += 1
+            row[self._worker_cell] += 1
         return ticket
 
     def release(self, ticket: Ticket, verdict: BreakerVerdict) -> None:
         """Release a slot, once, with a verdict on the deployment."""
         row, line = self._row, self._line
-        row[self._own_cell] -= 1
-        if not breaker.says_nothing_new(row, ticket, verdict) and ticket is not breaker.UNCOUNTED:
+        row[self._worker_cell] -= 1
+        if not breaker.changes_nothing(row, ticket, verdict) and ticket is not breaker.UNCOUNTED:
             self._settle(ticket, verdict)
         # While requests of other workers wait, ours only poll as often as they do.
         if line and (len(line) == sum(self._cells) // _WAITING or self.seconds_until_open()):

@@ -74,12 +74,12 @@ class RoutingTable:
 
 def _acted_on(route: Route, actions: Sequence[RouteAction]) -> Route:
     """Return a route with the weights and the sample that the actions on it leave."""
-    own = [action for action in actions if action.route == route.model]
-    if not own:
+    route_actions = [action for action in actions if action.route == route.model]
+    if not route_actions:
         return route
-    weights = effective_weights({entry.name: entry.weight for entry in route.deployments}, own)
+    weights = effective_weights({entry.name: entry.weight for entry in route.deployments}, route_actions)
     entries = tuple(entry.model_copy(update={"weight": weights[entry.name]}) for entry in route.deployments)
-    sample = 0.0 if any(action.kind == "stop_sampling" for action in own) else route.sample
+    sample = 0.0 if any(action.kind == "stop_sampling" for action in route_actions) else route.sample
     return route.model_copy(update={"deployments": entries, "sample": sample})
 
 
@@ -109,9 +109,9 @@ class WeightedChoice(Generic[T]):
         Parameters
         ----------
         pending
-            How many requests a deployment is answering now.
+            Function that returns how many requests a deployment is answering now.
         draw
-            Gives numbers in [0, 1).
+            Function that returns numbers in [0, 1).
         """
         entries, sums, last = self._entries, self._sums, self._last
         first, weight = entries[bisect_right(sums, draw() * sums[last], 0, last)]

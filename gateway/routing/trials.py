@@ -62,24 +62,24 @@ class Trial:
         Parameters
         ----------
         endpoint
-            Its path.
+            Path of the endpoint.
         body
-            As the client has sent it; it has passed `gateway.wire.read_envelope`.
+            Body as the client has sent it; it has passed `gateway.wire.read_envelope`.
         tags
-            Of the request.
+            Tags of the request.
         """
         unit = _user(body) if self._unit_tag is None else tags.get(self._unit_tag)
         arm = assign(self._seed, self._route, unit, self._share, self._names) if unit else UNASSIGNED
-        own = {TRIAL_TAG: self._id, ARM_TAG: arm}
+        trial_tags = {TRIAL_TAG: self._id, ARM_TAG: arm}
         if arm in {CONTROL, UNASSIGNED}:
-            return TrialPart(own, None)
+            return TrialPart(trial_tags, None)
         if arm in self._stopped:
-            return TrialPart({**own, UNTOUCHED_TAG: STOPPED}, None)
+            return TrialPart({**trial_tags, UNTOUCHED_TAG: STOPPED}, None)
         kind, text = self._arms[arm]
         try:
-            return TrialPart(own, instruct(endpoint, kind, text, body))
+            return TrialPart(trial_tags, instruct(endpoint, kind, text, body))
         except CannotInstruct as refused:
-            return TrialPart({**own, UNTOUCHED_TAG: refused.reason}, None)
+            return TrialPart({**trial_tags, UNTOUCHED_TAG: refused.reason}, None)
 
 
 def _user(body: bytes) -> str | None:

@@ -82,10 +82,10 @@ async def _ship_window(
 ) -> bool:
     start, window = segment.shipped, _WINDOW
     while True:
-        asked = min(window, size - start)
-        data = segment.read(asked)
+        length = min(window, size - start)
+        data = segment.read(length)
         # A writer truncates a record that it could write only in part, so the file may have shrunk.
-        at_end = len(data) < asked or start + len(data) >= size
+        at_end = len(data) < length or start + len(data) >= size
         parts = list(spool.read_frames(data, segment.salt, finished=finished and at_end))
         if parts or at_end:
             break

@@ -75,9 +75,9 @@ class Database:
 
 async def _check_schema(connection: asyncpg.Connection) -> None:
     try:
-        found = await connection.fetchval("SELECT version_num FROM alembic_version")
+        version = await connection.fetchval("SELECT version_num FROM alembic_version")
     except asyncpg.UndefinedTableError:
-        found = None
-    if found != SCHEMA_VERSION:
-        has = f"has schema {found}" if found else "has no schema yet"
+        version = None
+    if version != SCHEMA_VERSION:
+        has = f"has schema {version}" if version else "has no schema yet"
         raise WrongSchema(f"the store {has}, this release needs {SCHEMA_VERSION}; run: biasmeter migrate -c FILE")

@@ -36,7 +36,7 @@ class KeyPublisher:
     folders
         The files of the gateway's processes.
     ledger
-        What the keys of this host have spent.
+        Ledger of what the keys of this host have spent.
     """
 
     def __init__(self, database_url: str, folders: bootstrap.Folders, ledger: Ledger) -> None:
@@ -66,12 +66,12 @@ class KeyPublisher:
         await self._ledger.write_spending(connection)
         return sum(not key.revoked for key in keys)
 
-    def _write(self, found: _Published) -> None:
+    def _write(self, published: _Published) -> None:
         try:
-            if found != self._published:
-                snapshot.write(self._snapshot, *found)
-                self._published = found
-                self._shares.published(found[0])
+            if published != self._published:
+                snapshot.write(self._snapshot, *published)
+                self._published = published
+                self._shares.published(published[0])
             snapshot.confirm(self._snapshot)
         except OSError as error:
             self._rare.warning("%s: %s; the client keys stay as they are, and it is tried again", self._snapshot, error)

@@ -30,8 +30,8 @@ class HostAddresses:
             The name is not known (`socket.gaierror`), or none of its addresses answers.
         """
         # Shielded, because other requests may wait for the same lookup.
-        found = await asyncio.shield(self._lookups.get((host, port)) or self._look_up(host, port))
-        return await start_connection(found, happy_eyeballs_delay=_NEXT_ADDRESS)
+        addresses = await asyncio.shield(self._lookups.get((host, port)) or self._look_up(host, port))
+        return await start_connection(addresses, happy_eyeballs_delay=_NEXT_ADDRESS)
 
     def close(self) -> None:
         """Cancel pending lookups."""

@@ -111,20 +111,20 @@ class AnswerHeads:
         kind: _Line | None = None
         is_chunked, seconds = False, KEPT
         for line in lines:
-            said = known.get(line) or self._remember(line)
-            if said is _NOTHING:
+            parsed = known.get(line) or self._remember(line)
+            if parsed is _NOTHING:
                 continue
-            if said is _PARSED_LINE:
+            if parsed is _PARSED_LINE:
                 return None
-            if said.name:
-                returned[said.name] = said.text
-                kind = said if said.is_type else kind
-            elif said.seconds is not None:
-                seconds = min(seconds, said.seconds)
+            if parsed.name:
+                returned[parsed.name] = parsed.text
+                kind = parsed if parsed.is_type else kind
+            elif parsed.seconds is not None:
+                seconds = min(seconds, parsed.seconds)
             elif length is not None or is_chunked:  # two fields say how long it is
                 return None
             else:
-                length, is_chunked = split_off if said is _SPLIT_LENGTH else said.length, said.is_chunked
+                length, is_chunked = split_off if parsed is _SPLIT_LENGTH else parsed.length, parsed.is_chunked
         if kind is None or (length is None and not is_chunked) or length == _NO_DIGITS:
             return None
         body_length = -1 if length is None else length
@@ -133,8 +133,8 @@ class AnswerHeads:
     def _remember(self, line: bytes) -> _Line:
         if len(self._known) >= _MOST_KNOWN:
             self._known.clear()
-        said = self._known[line] = _read_line(line) or _PARSED_LINE
-        return said
+        parsed = self._known[line] = _read_line(line) or _PARSED_LINE
+        return parsed
 
 
 def _read_refusal(line: bytes) -> int:
@@ -206,6 +206,6 @@ def read_fields(status: int, fields: Sequence[tuple[str, str]]) -> AnswerHead:
 def seconds_kept(fields: Sequence[tuple[str, str]]) -> float:
     """Return the seconds to keep the connection: 30, or a little less than the server announces."""
     for name, value in fields:
-        if name == "keep-alive" and (said := _TIMEOUT.search(value)):
-            return min(KEPT, int(said[1]) - _MARGIN)
+        if name == "keep-alive" and (timeout := _TIMEOUT.search(value)):
+            return min(KEPT, int(timeout[1]) - _MARGIN)
     return KEPT

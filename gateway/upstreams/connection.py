@@ -88,7 +88,7 @@ class UpstreamConnection(asyncio.Protocol):
     Attributes
     ----------
     idle_until
-        When its owner closes it if nobody uses it, in the event loop's time. Its owner sets it.
+        Time at which its owner closes it if nobody uses it, in the event loop's time. Its owner sets it.
     """
 
     def __init__(self, owner: ConnectionOwner, key: ConnectionKey) -> None:

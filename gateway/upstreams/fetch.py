@@ -19,7 +19,7 @@ class CollectedAnswer(AnswerFollower):
     head
         The head, as soon as it has come.
     body
-        What has come of the body.
+        Bytes of the body that have come.
     """
 
     def __init__(self, connection: UpstreamConnection, limit: int) -> None:

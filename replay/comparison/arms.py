@@ -74,11 +74,11 @@ class ArmCounts:
         (2, 1.0, {'not_sent': 1})
         """
         cells = arm.cells
-        asked = cells[cells != ABSENT]
+        present = cells[cells != ABSENT]
         reasons = Counter(answer for answer in arm.answers if isinstance(answer, str))
         return cls(
-            n=len(asked),
-            coverage=coverage(np.bincount(asked, minlength=N_CELLS).reshape(SHAPE)) if len(asked) else None,
+            n=len(present),
+            coverage=coverage(np.bincount(present, minlength=N_CELLS).reshape(SHAPE)) if len(present) else None,
             missing=dict(sorted(reasons.items())),
         )
 
@@ -127,8 +127,8 @@ class Arms:
 
     def values(self, values: Floats) -> Floats:
         """Return ``values[cell]`` of every answer, 0 for an absent one; shape [P, S]."""
-        found: Floats = np.append(values.ravel(), 0.0)[self.cells]  # the last entry is ABSENT's
-        return found
+        answer_values: Floats = np.append(values.ravel(), 0.0)[self.cells]  # the last entry is ABSENT's
+        return answer_values
 
     def sum_by_statement(self, values: Floats) -> Floats:
         """Return the weighted sums of the answers' values [P, ...] by statement; shape [G, ...]."""
@@ -185,16 +185,16 @@ def common_parents(whole: Arms) -> CommonParents:
     >>> found.arms.names, found.n_left_out, dict(found.left_out)
     (('stored', 'CTO'), 1, {'SC': 'asked of 1 of 4 exchanges'})
     """
-    asked = whole.cells != ABSENT
-    n = len(asked)
-    counts = asked.sum(axis=0).tolist()
+    present = whole.cells != ABSENT
+    n = len(present)
+    counts = present.sum(axis=0).tolist()
     reasons = [arm.excluded_reason for arm in whole.arms]
     first = reasons.index("")
     for place, count in enumerate(counts):
         if place != first and count < MOST * n:
             reasons[place] = reasons[place] or f"asked of {count} of {n} exchanges"
     kept = [place for place, reason in enumerate(reasons) if not reason]
-    parents = asked[:, kept].all(axis=1)
+    parents = present[:, kept].all(axis=1)
     return CommonParents(
         arms=whole.only(parents, kept),
         left_out={name: reason for name, reason in zip(whole.names, reasons, strict=True) if reason},

@@ -26,15 +26,15 @@ def factor_shares(
     arms: Arms, scores: Scores, *, n_boot: int, seed: int
 ) -> Mapping[str, FactorShareEntry | Insufficient]:
     """Compute the share of variance of each factor from the first arm and the arms that change only this factor."""
-    found: dict[str, FactorShareEntry | Insufficient] = {}
+    shares: dict[str, FactorShareEntry | Insufficient] = {}
     for factor in factors(arms):
-        own = [
+        places = [
             place
             for place, arm in enumerate(arms.arms)
             if list(arm.changes) == [factor] or (place == 0 and not arm.changes)
         ]
-        found[factor] = _share(arms, scores, factor, own, n_boot=n_boot, seed=seed)
-    return found
+        shares[factor] = _share(arms, scores, factor, places, n_boot=n_boot, seed=seed)
+    return shares
 
 
 def factors(arms: Arms) -> list[str]:
@@ -52,25 +52,25 @@ def in_order(named: Collection[str]) -> list[str]:
 
 
 def _share(
-    arms: Arms, scores: Scores, factor: str, own: Sequence[int], *, n_boot: int, seed: int
+    arms: Arms, scores: Scores, factor: str, places: Sequence[int], *, n_boot: int, seed: int
 ) -> FactorShareEntry | Insufficient:
-    if len(own) < 2:
+    if len(places) < 2:
         return Insufficient(reason=f"no format changes only the {factor}")
     if scores.metric.kind == "difference":
         return Insufficient(reason="a difference of two rates has no share of variance")
-    kept = scores.enough(own)
+    kept = scores.enough(places)
     if len(kept) < 2:
-        return scores.too_few(own)
+        return scores.too_few(places)
     y, n = scores.successes[:, kept], scores.trials[:, kept]
     _, replicates = rate_replicates(y, n, n_boot=n_boot, seed=seed)
     fewest = min(scores.statements[place] for place in kept)
     resampled = Resampled(rates=replicates, n_clusters=fewest)
     counts = CellCounts(successes=y.sum(axis=0), trials=n.sum(axis=0), resampled=resampled)
-    found = eta_squared_between(factor, counts)
-    value = found.effects[factor]
+    eta_squared = eta_squared_between(factor, counts)
+    value = eta_squared.effects[factor]
     if isinstance(value, Insufficient):
         return value
-    low, high = found.intervals[factor]
+    low, high = eta_squared.intervals[factor]
     return FactorShareEntry(
         value=value,
         low=low,
@@ -91,14 +91,14 @@ def tokens(first: Arm, second: Arm) -> TokensEntry | Insufficient:
     TokensEntry(first=20.0, second=5.0, n=2)
     """
     both = [
-        (one, other)
-        for one, other in zip(first.tokens, second.tokens, strict=False)
-        if one is not None and other is not None
+        (count, other)
+        for count, other in zip(first.tokens, second.tokens, strict=False)
+        if count is not None and other is not None
     ]
     if not both:
         return Insufficient(reason="no exchange has the completion tokens of both answers")
-    one, other = np.mean(np.array(both, dtype=np.float64), axis=0).tolist()
-    return TokensEntry(first=one, second=other, n=len(both))
+    mean, other = np.mean(np.array(both, dtype=np.float64), axis=0).tolist()
+    return TokensEntry(first=mean, second=other, n=len(both))
 
 
 def remedies(arms: Arms, *, n_boot: int, seed: int) -> list[RemedyEntry]:
@@ -108,27 +108,27 @@ def remedies(arms: Arms, *, n_boot: int, seed: int) -> list[RemedyEntry]:
     is empty if the first arm asks for no discrete answer or changes a factor itself.
     """
     first = arms.arms[0]
-    own = [place for place, arm in enumerate(arms.arms) if REMEDIES & set(arm.changes)]
-    if not own or first.changes or _free(first):
+    remedial = [place for place, arm in enumerate(arms.arms) if REMEDIES & set(arm.changes)]
+    if not remedial or first.changes or _free(first):
         return []
-    places = [0, *own]
+    places = [0, *remedial]
     counts = np.stack([_fourfold(arms, place) for place in places], axis=1)
-    free = [arms.names[place] for place in own if _free(arms.arms[place])]
+    free = [arms.names[place] for place in remedial if _free(arms.arms[place])]
     names = [arms.names[place] for place in places]
-    found = mitigation_effects(names, counts, baseline=0, free=free, n_boot=n_boot, seed=seed)
-    return [_remedy_entry(first, arms.arms[place], each) for place, each in zip(own, found, strict=True)]
+    effects = mitigation_effects(names, counts, baseline=0, free=free, n_boot=n_boot, seed=seed)
+    return [_remedy_entry(first, arms.arms[place], each) for place, each in zip(remedial, effects, strict=True)]
 
 
-def _remedy_entry(first: Arm, arm: Arm, found: Mitigation) -> RemedyEntry:
+def _remedy_entry(first: Arm, arm: Arm, mitigation: Mitigation) -> RemedyEntry:
     return RemedyEntry(
         side=arm.name,
         task=None if arm.task is None else str(arm.task),
-        n_statements=found.n_statements,
-        effect=or_missing(found.effect),
-        published=or_missing(found.published),
-        verdict=or_missing(found.verdict),
+        n_statements=mitigation.n_statements,
+        effect=or_missing(mitigation.effect),
+        published=or_missing(mitigation.published),
+        verdict=or_missing(mitigation.verdict),
         tokens=or_missing(tokens(first, arm)),
-        flags=found.flags,
+        flags=mitigation.flags,
     )
 
 

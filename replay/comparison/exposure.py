@@ -74,10 +74,10 @@ def exposure(arms: Arms, scores: Scores, *, n_boot: int, seed: int) -> Exposure 
     Exposure or Insufficient
         Insufficient if fewer than two arms have 15 statements.
     """
-    ways = [place for place, arm in enumerate(arms.arms) if not arm.repeats]
-    kept = scores.enough(ways)
+    places = [place for place, arm in enumerate(arms.arms) if not arm.repeats]
+    kept = scores.enough(places)
     if len(kept) < 2:
-        return scores.too_few(ways)
+        return scores.too_few(places)
     y, n = scores.successes[:, kept], scores.trials[:, kept]
     rates, replicates = rate_replicates(y, n, n_boot=n_boot, seed=seed)
     fewest = min(scores.statements[place] for place in kept)
@@ -92,7 +92,7 @@ def exposure(arms: Arms, scores: Scores, *, n_boot: int, seed: int) -> Exposure 
         low=bounds.low,
         high=min(bounds.high, scores.span),
         n_statements=fewest,
-        left_out=tuple(arms.names[place] for place in ways if place not in kept),
+        left_out=tuple(arms.names[place] for place in places if place not in kept),
         flags=_flags(arms, scores, kept),
     )
 

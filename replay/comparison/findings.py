@@ -79,7 +79,7 @@ def group_entry(group: ComparisonGroup, seed: int, n_boot: int = N_BOOT) -> Comp
         Seed of all random draws, and number of bootstrap replicates.
     """
     claimed = group.rubric != "proposition" or group.claim == "stereotype"
-    arms = Arms.of(group.arms, group.clusters, [1 / one for one in group.inclusions])
+    arms = Arms.of(group.arms, group.clusters, [1 / inclusion for inclusion in group.inclusions])
     common = common_parents(arms)
     scores = _scores(common, claimed=claimed)
     pairs = combinations(range(len(arms.arms)), 2)
@@ -114,7 +114,7 @@ def _scores(common: CommonParents, *, claimed: bool) -> _ScoresByMetric:
 
 
 def _changed(comparison: PairComparison) -> list[str]:
-    return [name for name, found in comparison.metrics.items() if isinstance(found, MetricChange)]
+    return [name for name, change in comparison.metrics.items() if isinstance(change, MetricChange)]
 
 
 def _of_pair(p_values: Mapping[MetricOfPair, float], pair: tuple[int, int]) -> dict[str, float]:
@@ -166,7 +166,7 @@ def _score_entry(scores: Scores | Insufficient, common: CommonParents, name: str
 def _exposure_entries(
     arms: Arms, scores: _ScoresByMetric, again: PairComparison | None, *, n_boot: int, seed: int
 ) -> dict[str, ExposureEntry | Missing]:
-    found = {
+    exposures = {
         name: each if isinstance(each, Insufficient) else exposure(arms, each, n_boot=n_boot, seed=seed)
         for name, each in scores.items()
     }
@@ -174,23 +174,28 @@ def _exposure_entries(
         name: Missing(missing=each.reason)
         if isinstance(each, Insufficient)
         else _exposure_entry(each, _repetition_entry(each, again, name))
-        for name, each in found.items()
+        for name, each in exposures.items()
     }
 
 
-def _exposure_entry(found: Exposure, repetition: RepetitionEntry | Missing) -> ExposureEntry:
+def _exposure_entry(score_exposure: Exposure, repetition: RepetitionEntry | Missing) -> ExposureEntry:
     return ExposureEntry(
-        lowest=found.lowest,
-        highest=found.highest,
-        range=ScoreRangeEntry(value=found.range, corrected=found.corrected, low=found.low, high=found.high),
-        n_statements=found.n_statements,
-        left_out=found.left_out,
-        flags=found.flags,
+        lowest=score_exposure.lowest,
+        highest=score_exposure.highest,
+        range=ScoreRangeEntry(
+            value=score_exposure.range,
+            corrected=score_exposure.corrected,
+            low=score_exposure.low,
+            high=score_exposure.high,
+        ),
+        n_statements=score_exposure.n_statements,
+        left_out=score_exposure.left_out,
+        flags=score_exposure.flags,
         repetition=repetition,
     )
 
 
-def _repetition_entry(found: Exposure, again: PairComparison | None, name: str) -> RepetitionEntry | Missing:
+def _repetition_entry(score_exposure: Exposure, again: PairComparison | None, name: str) -> RepetitionEntry | Missing:
     """Return the change of the score on repetition, and whether the range is significantly wider."""
     if again is None:
         return _UNREPEATED
@@ -198,19 +203,21 @@ def _repetition_entry(found: Exposure, again: PairComparison | None, name: str) 
     if isinstance(change, Insufficient):
         return Missing(missing=change.reason)
     reach = max(abs(change.difference.low), abs(change.difference.high))
-    return RepetitionEntry(difference=change.difference.difference, reach=reach, beyond=found.low > reach)
+    return RepetitionEntry(difference=change.difference.difference, reach=reach, beyond=score_exposure.low > reach)
 
 
 def _factor_entries(
     arms: Arms, scores: _ScoresByMetric, *, n_boot: int, seed: int
 ) -> dict[str, dict[str, FactorShareEntry | Missing]]:
-    found = {
+    shares = {
         name: dict.fromkeys(factors(arms), each)
         if isinstance(each, Insufficient)
         else factor_shares(arms, each, n_boot=n_boot, seed=seed)
         for name, each in scores.items()
     }
-    return {factor: {name: or_missing(own[factor]) for name, own in found.items()} for factor in factors(arms)}
+    return {
+        factor: {name: or_missing(by_factor[factor]) for name, by_factor in shares.items()} for factor in factors(arms)
+    }
 
 
 def _pair_entry(comparison: PairComparison, p_values: Mapping[str, float]) -> ArmPairEntry:
@@ -219,21 +226,21 @@ def _pair_entry(comparison: PairComparison, p_values: Mapping[str, float]) -> Ar
         second=comparison.second,
         n_pairs=comparison.n_pairs,
         n_statements=comparison.n_statements,
-        metrics={name: _change_entry(name, found, p_values) for name, found in comparison.metrics.items()},
+        metrics={name: _change_entry(name, change, p_values) for name, change in comparison.metrics.items()},
         coverage=or_missing(comparison.coverage),
         flips=LayerFlipsEntry(selection=comparison.selection, elaboration=comparison.elaboration),
     )
 
 
 def _change_entry(
-    name: str, found: MetricChange | Insufficient, p_values: Mapping[str, float]
+    name: str, change: MetricChange | Insufficient, p_values: Mapping[str, float]
 ) -> ChangeEntry | Missing:
-    if isinstance(found, Insufficient):
-        return Missing(missing=found.reason)
+    if isinstance(change, Insufficient):
+        return Missing(missing=change.reason)
     return ChangeEntry(
-        **structs.asdict(found.difference),
+        **structs.asdict(change.difference),
         base=METRICS[name].base,
         p_adjusted=p_values[name],
-        cohen_h=UNSET if found.h is None else found.h,
-        mcnemar=UNSET if found.discordance is None else found.discordance,
+        cohen_h=UNSET if change.h is None else change.h,
+        mcnemar=UNSET if change.discordance is None else change.discordance,
     )

@@ -164,7 +164,7 @@ def flips(arms: Arms, pair: tuple[int, int], answered: np.ndarray, layer: Layer,
     Parameters
     ----------
     arms
-        All of a group.
+        All arms of a group.
     pair
         Places of the first and the second arm.
     answered
@@ -247,24 +247,24 @@ def compare_arms(arms: Arms, pair: tuple[int, int], *, claimed: bool, seed: int)
     Parameters
     ----------
     arms
-        All of a group.
+        All arms of a group.
     pair
         Places of the first and the second arm; a difference is second less first.
     claimed
         Whether endorsing means endorsing a stereotype; otherwise only IR and DNI have a meaning.
     seed
-        Of the bounds for rare changes.
+        Seed of the bounds for rare changes.
     """
     cells = arms.cells[:, pair]
-    asked = (cells != ABSENT).all(axis=1)
-    answered = asked & (arms.values(FULL)[:, pair] > 0).all(axis=1)
+    present = (cells != ABSENT).all(axis=1)
+    answered = present & (arms.values(FULL)[:, pair] > 0).all(axis=1)
     return PairComparison(
         first=arms.names[pair[0]],
         second=arms.names[pair[1]],
         n_pairs=int(answered.sum()),
         n_statements=len(np.unique(arms.cluster[answered])),
         metrics={name: _change(arms, pair, METRICS[name], claimed=claimed, seed=seed) for name in COMPARED},
-        coverage=_difference(arms, pair, ELIGIBLE, asked, span=1, seed=seed),
+        coverage=_difference(arms, pair, ELIGIBLE, present, span=1, seed=seed),
         selection=flips(arms, pair, answered, "selection", seed=seed),
         elaboration=flips(arms, pair, answered, "elaboration", seed=seed),
     )
@@ -284,15 +284,15 @@ def _change(
     if not both.any():
         return Insufficient(reason=_EMPTY[metric.base])
     signed = metric.kind == "difference"
-    found = _difference(arms, pair, metric.numerator, both, span=2 if signed else 1, seed=seed)
-    if isinstance(found, Insufficient):
-        return found
+    difference = _difference(arms, pair, metric.numerator, both, span=2 if signed else 1, seed=seed)
+    if isinstance(difference, Insufficient):
+        return difference
     if signed:
-        return MetricChange(difference=found, h=None, discordance=None)
-    first, second = (np.clip(each, 0.0, 1.0) for each in (found.first, found.second))
+        return MetricChange(difference=difference, h=None, discordance=None)
+    first, second = (np.clip(each, 0.0, 1.0) for each in (difference.first, difference.second))
     values = arms.values(metric.numerator)[both]
     tested = mcnemar(values[:, pair[0]], values[:, pair[1]])
-    return MetricChange(difference=found, h=cohen_h(float(second), float(first)), discordance=tested)
+    return MetricChange(difference=difference, h=cohen_h(float(second), float(first)), discordance=tested)
 
 
 def _difference(
@@ -302,8 +302,8 @@ def _difference(
     chosen = np.flatnonzero(rows)
     first, second = arms.cells[chosen][:, pair].T
     order = chosen[np.lexsort((arms.weight[chosen], second, first, arms.cluster[chosen]))]
-    one, other = arms.values(values)[order][:, pair].T
-    return paired_difference(one, other, arms.cluster[order], span=span, seed=seed, weight=arms.weight[order])
+    x, y = arms.values(values)[order][:, pair].T
+    return paired_difference(x, y, arms.cluster[order], span=span, seed=seed, weight=arms.weight[order])
 
 
 #: One comparison: the indices of two arms, and a measure.
@@ -323,11 +323,11 @@ def adjusted_p_values(
     Parameters
     ----------
     arms
-        All of the group.
+        All arms of the group.
     compared
         The comparisons. Each needs two or more statements with both answers in the measure's base.
     n_boot, seed
-        Of the bootstrap; B at least 20.
+        Replicates B, at least 20, and seed of the bootstrap.
 
     Returns
     -------
@@ -337,7 +337,7 @@ def adjusted_p_values(
     """
     if not compared:
         return {}
-    sums = [_sums(arms, one) for one in compared]
+    sums = [_sums(arms, metric_of_pair) for metric_of_pair in compared]
     changes, pairs = (np.stack(each, axis=1) for each in zip(*sums, strict=True))
     values = changes.sum(axis=0) / pairs.sum(axis=0)
     changed, drawn = np.split(bootstrap_totals(np.hstack([changes, pairs]), n_boot, seed), 2, axis=1)
@@ -346,8 +346,8 @@ def adjusted_p_values(
     # A replicate without a pair of a comparison keeps its value.
     replicates = np.where(np.isfinite(replicates), replicates, values)
     clusters = np.count_nonzero(pairs, axis=0)
-    found = simultaneous_intervals(values, replicates, clusters, conf=1 - ERROR, least_se=1 / clusters)
-    return dict(zip(compared, found.p.tolist(), strict=True))
+    intervals = simultaneous_intervals(values, replicates, clusters, conf=1 - ERROR, least_se=1 / clusters)
+    return dict(zip(compared, intervals.p.tolist(), strict=True))
 
 
 def _sums(arms: Arms, compared: MetricOfPair) -> tuple[np.ndarray, np.ndarray]:

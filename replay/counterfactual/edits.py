@@ -146,12 +146,12 @@ _THE: Final = re.compile(r"^the ", re.IGNORECASE)
 def mend_articles(part: int, raw: str, edits: Sequence[Edit]) -> Iterator[Edit]:
     """Yield the changes of articles whose following word has changed."""
     for edit in edits:
-        found = _ARTICLE.search(raw, max(edit.start - _REACH, 0), edit.start)
-        if found is None or _THE.match(edit.new):
+        article = _ARTICLE.search(raw, max(edit.start - _REACH, 0), edit.start)
+        if article is None or _THE.match(edit.new):
             continue
-        seen = found[1]
+        seen = article[1]
         new = article_for(edit.new)
         if new == seen.lower() or article_for(edit.old) != seen.lower():
             continue
         shown = new.upper() if len(seen) > 1 and seen.isupper() else new.capitalize() if seen[0].isupper() else new
-        yield Edit(part=part, start=found.start(1), end=found.end(1), old=seen, new=shown, rule=EditRule.ARTICLE)
+        yield Edit(part=part, start=article.start(1), end=article.end(1), old=seen, new=shown, rule=EditRule.ARTICLE)

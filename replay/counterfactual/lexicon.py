@@ -90,12 +90,12 @@ class SwapLexicon:
         ]
 
 
-def read_lexicon(*own: Path) -> SwapLexicon:
+def read_lexicon(*paths: Path) -> SwapLexicon:
     """Read the shipped lexicon, and a user's own files before it.
 
     Parameters
     ----------
-    own
+    paths
         YAML files with any of the members of the shipped files. Earlier files take precedence.
 
     Raises
@@ -105,7 +105,7 @@ def read_lexicon(*own: Path) -> SwapLexicon:
     UsageError
         A file does not exist.
     """
-    return _shipped() if not own else _made([*own, *_SHIPPED])
+    return _shipped() if not paths else _made([*paths, *_SHIPPED])
 
 
 @lru_cache(maxsize=1)
@@ -117,19 +117,19 @@ def _made(paths: Sequence[Path]) -> SwapLexicon:
     read = [_File(path) for path in paths]
     names: dict[str, FirstName] = {}
     axes: dict[str, Axis] = {}
-    for one in read:
-        for name in one.names():
+    for file in read:
+        for name in file.names():
             names.setdefault(name.name.lower(), name)
-        for axis, words in one.axes():
-            axes[axis] = _joined(axes[axis], words, one.place(f"axes.{axis}.groups")) if axis in axes else words
+        for axis, words in file.axes():
+            axes[axis] = _joined(axes[axis], words, file.place(f"axes.{axis}.groups")) if axis in axes else words
     return SwapLexicon(
         axes=axes,
         names=names,
-        also_words=frozenset(word.lower() for one in read for word in one.words("also_words")),
-        also_places=frozenset(word.lower() for one in read for word in one.words("also_places")),
-        figures=frozenset(each for one in read for each in one.phrases(one.content, "figures")),
-        with_name=frozenset(word.lower() for one in read for word in one.words("with_name")),
-        people=frozenset(word.lower() for one in read for word in one.words("people")),
+        also_words=frozenset(word.lower() for file in read for word in file.words("also_words")),
+        also_places=frozenset(word.lower() for file in read for word in file.words("also_places")),
+        figures=frozenset(each for file in read for each in file.phrases(file.content, "figures")),
+        with_name=frozenset(word.lower() for file in read for word in file.words("with_name")),
+        people=frozenset(word.lower() for file in read for word in file.words("people")),
         digest=hashlib.sha256(b"\0".join(path.read_bytes() for path in paths)).hexdigest()[:12],
     )
 
@@ -178,11 +178,13 @@ class _File:
 
     def names(self) -> Iterator[FirstName]:
         for origin, genders in self._mapping(self.content.get("names", {}), "names").items():
-            given = self._mapping(genders, f"names.{origin}")
-            if unknown := sorted(set(given) - set(_GENDERS)):
+            by_gender = self._mapping(genders, f"names.{origin}")
+            if unknown := sorted(set(by_gender) - set(_GENDERS)):
                 raise InputError(f"{self.place(f'names.{origin}.{unknown[0]}')}: must be female or male")
-            for gender in given:
-                yield from (FirstName(each, origin, gender) for each in self._words(given, gender, f"names.{origin}"))
+            for gender in by_gender:
+                yield from (
+                    FirstName(each, origin, gender) for each in self._words(by_gender, gender, f"names.{origin}")
+                )
         yield from (FirstName(each, "", NEUTRAL) for each in self.words("neutral"))
 
     def words(self, member: str) -> list[str]:
@@ -201,8 +203,8 @@ class _File:
         return (phrase(each) for each in value.split(",") if each.strip())
 
     def axes(self) -> Iterator[tuple[str, Axis]]:
-        for name, given in self._mapping(self.content.get("axes", {}), "axes").items():
-            axis = self._mapping(given, f"axes.{name}")
+        for name, value in self._mapping(self.content.get("axes", {}), "axes").items():
+            axis = self._mapping(value, f"axes.{name}")
             groups = axis.get("groups")
             if name == ORIGIN or not isinstance(groups, list) or len(groups) < 2:
                 raise InputError(
@@ -231,5 +233,5 @@ class _File:
 
 
 def _forms(word: str) -> tuple[str, str]:
-    one, _, many = word.partition("/")
-    return one, many or plural(one)
+    singular, _, many = word.partition("/")
+    return singular, many or plural(singular)

@@ -27,12 +27,12 @@ class FoundNames:
     def __init__(self, texts: Sequence[Text], lexicon: SwapLexicon) -> None:
         self._lexicon = lexicon
         self.surnames = {low for text in texts for low in _surnames(text, lexicon)}
-        clear = {low for text in texts for _, low in self._found(text, frozenset())}
-        self.found: list[dict[int, FirstName]] = [
-            {index: lexicon.names[low] for index, low in self._found(text, frozenset(clear))} for text in texts
+        clear = {low for text in texts for _, low in self._find_names(text, frozenset())}
+        self.first_names: list[dict[int, FirstName]] = [
+            {index: lexicon.names[low] for index, low in self._find_names(text, frozenset(clear))} for text in texts
         ]
 
-    def _found(self, text: Text, clear: frozenset[str]) -> Iterator[tuple[int, str]]:
+    def _find_names(self, text: Text, clear: frozenset[str]) -> Iterator[tuple[int, str]]:
         for index, word in enumerate(text.words):
             if word.low in self._lexicon.names and self._is_name(text, index, clear):
                 yield index, word.low
@@ -109,7 +109,7 @@ def refuse_figures(texts: Sequence[Text], lexicon: SwapLexicon) -> None:
 
 def refuse_unknown(texts: Sequence[Text], roster: FoundNames, lexicon: SwapLexicon) -> None:
     """Refuse texts with a first name that is not in the lexicon, because it would keep the original gender."""
-    for text, known in zip(texts, roster.found, strict=True):
+    for text, known in zip(texts, roster.first_names, strict=True):
         for index, word in enumerate(text.words):
             if index in known or word.low in roster.surnames:
                 continue
@@ -121,8 +121,8 @@ def refuse_unknown(texts: Sequence[Text], roster: FoundNames, lexicon: SwapLexic
             kin = text.before(index) in KIN - {"man", "woman", "boy", "girl", "client", "patient"}
             greeted = text.before(index) in _VOCATIVE and text.gap(index + 1).startswith((",", "\n"))
             described = text.gap(index + 1) == ", " and text.low(index + 1) in {"who", "whose"}
-            told = not text.opens(index) and (described or text.after(index) in SAYING)
-            if kin or greeted or told:
+            introduced = not text.opens(index) and (described or text.after(index) in SAYING)
+            if kin or greeted or introduced:
                 raise SwapRefusal(RefusalReason.UNKNOWN_NAME, word.text)
 
 
@@ -136,8 +136,8 @@ def gender_changes(
         to = genders.get(name.gender)
         return None if to is None else ("" if to == NEUTRAL else name.origin, to)
 
-    return [[_change(text, i, draw(name, *cell)) for i, name in found.items() if (cell := target(name))]
-            for text, found in zip(texts, roster.found, strict=True)]  # fmt: skip
+    return [[_change(text, i, draw(name, *cell)) for i, name in first_names.items() if (cell := target(name))]
+            for text, first_names in zip(texts, roster.first_names, strict=True)]  # fmt: skip
 
 
 def origin_changes(
@@ -146,8 +146,8 @@ def origin_changes(
     """Return the replacement of each name of an origin: a name of the other origin and the same gender."""
     draw = NameReplacements(texts, lexicon, seed)
     return [[_change(text, i, draw(name, origins[name.origin], name.gender))
-             for i, name in found.items() if name.origin in origins]
-            for text, found in zip(texts, roster.found, strict=True)]  # fmt: skip
+             for i, name in first_names.items() if name.origin in origins]
+            for text, first_names in zip(texts, roster.first_names, strict=True)]  # fmt: skip
 
 
 class NameReplacements:
@@ -181,8 +181,8 @@ def refuse_kept(texts: Sequence[Text], changes: Sequence[Sequence[WordChange]]) 
     """Refuse texts in which a changed name, or a pronoun of its gender, also occurs in code or an address."""
     words: dict[EditRule, set[str]] = {EditRule.NAME: set(), EditRule.PRONOUN: set()}
     for text, each in zip(texts, changes, strict=True):
-        for one in each:
-            words.setdefault(one.rule, set()).add(text.low(one.first))
+        for change in each:
+            words.setdefault(change.rule, set()).add(text.low(change.first))
     genders = {gender_of(word) for word in words[EditRule.PRONOUN]}
     for kept in (kept.lower() for text in texts for kept in text.kept):
         for word in re.findall(r"\w+", kept):

@@ -113,7 +113,7 @@ def swap_texts(
     texts
         The messages of one conversation, in order.
     swap
-        Which group becomes which.
+        Group that is replaced, and group that replaces it.
     lexicon
         The words of groups, and the names.
     seed
@@ -157,8 +157,8 @@ def _edits(texts: Sequence[Text], swap: GroupSwap, lexicon: SwapLexicon, seed: i
 def _ages(part: int, text: Text, swap: GroupSwap, lexicon: SwapLexicon) -> list[Edit]:
     if swap.axis != "age":
         return []
-    found = (find_ages(part, text.raw, lexicon, source, target) for source, target in swap.changed.items())
-    return list(chain.from_iterable(found))
+    ages = (find_ages(part, text.raw, lexicon, source, target) for source, target in swap.changed.items())
+    return list(chain.from_iterable(ages))
 
 
 def _changes(
@@ -170,8 +170,8 @@ def _changes(
         return
     gendered = swap.axis == GENDER
     named = gender_changes(texts, roster, lexicon, swap.changed, seed) if gendered else [[] for _ in texts]
-    for text, names, found in zip(texts, named, roster.found, strict=True):
-        taken = _taken(text, set(found), swap, lexicon)
+    for text, names, first_names in zip(texts, named, roster.first_names, strict=True):
+        taken = _taken(text, set(first_names), swap, lexicon)
         yield [
             *names,
             *chain.from_iterable(_of_group(text, lexicon, swap.axis, *each, taken) for each in swap.changed.items()),
@@ -225,14 +225,14 @@ def _of_target(texts: Sequence[Text], roster: FoundNames, swap: GroupSwap, lexic
     """Return a word that already names the target group; ``None`` if there is none."""
     if swap.target == NEUTRAL and swap.axis == GENDER:
         return "they" if any(names_they(text) for text in texts) else None
-    for text, found in zip(texts, roster.found, strict=True):
-        names = [name.name for name in found.values() if swap.target in {name.origin, name.gender}]
+    for text, first_names in zip(texts, roster.first_names, strict=True):
+        names = [name.name for name in first_names.values() if swap.target in {name.origin, name.gender}]
         if names and swap.axis in {GENDER, ORIGIN}:
             return names[0]
         if swap.axis == ORIGIN:
             continue
         try:
-            taken = _taken(text, set(found), swap, lexicon)
+            taken = _taken(text, set(first_names), swap, lexicon)
             there = next(_of_group(text, lexicon, swap.axis, swap.target, swap.source, taken), None)
         except SwapRefusal as refusal:
             return refusal.refused.what

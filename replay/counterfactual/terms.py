@@ -25,7 +25,7 @@ class Term:
 def _terms(axis: Axis, source: str, target: str) -> Mapping[Phrase, tuple[Term, ...]]:
     """Return the terms of a group by their words. The first row with a word in a part of speech takes precedence."""
     at, to = axis.groups.index(source), axis.groups.index(target)
-    found: dict[Phrase, dict[EditRule, Term]] = {}
+    terms_by_rule: dict[Phrase, dict[EditRule, Term]] = {}
     for row in axis.rows:
         old, new = row.words[at], row.words[to]
         if old is None:
@@ -33,8 +33,8 @@ def _terms(axis: Axis, source: str, target: str) -> Mapping[Phrase, tuple[Term, 
         rule = EditRule.NOUN if row.noun else EditRule.ADJECTIVE
         for number in range(2 if row.noun else 1):
             term = Term(old[number], new[number] if new is not None else None, rule)
-            found.setdefault(phrase(old[number]), {}).setdefault(rule, term)
-    return {words: tuple(terms.values()) for words, terms in found.items()}
+            terms_by_rule.setdefault(phrase(old[number]), {}).setdefault(rule, term)
+    return {words: tuple(terms.values()) for words, terms in terms_by_rule.items()}
 
 
 @lru_cache(maxsize=256)
@@ -54,7 +54,7 @@ def find_terms(
 
     Raises
     ------
-    Refusal
+    SwapRefusal
         A word has no counterpart.
     """
     terms, longest = _terms(axis, source, target), _longest(axis, source, target)
@@ -172,13 +172,13 @@ def find_ages(part: int, raw: str, lexicon: SwapLexicon, source: str, target: st
     """Find the ages of people of one generation. Ages of things ("a 20-year-old car") are ignored."""
     if {source, target} != set(_SPANS):
         return
-    for found in _AGE.finditer(raw):
-        group = "years" if found["years"] else "bare"
-        age = int(found[group])
-        following = (found["next"] or "").strip(" -").lower()
+    for match in _AGE.finditer(raw):
+        group = "years" if match["years"] else "bare"
+        age = int(match[group])
+        following = (match["next"] or "").strip(" -").lower()
         whose = not following or following in FUNCTION | VERBS | lexicon.people | lexicon.adjectives
         if age not in _SPANS[source] or not whose:
             continue
         new = age + _YEARS if target == "old" else age - _YEARS
-        start, end = found.span(group)
+        start, end = match.span(group)
         yield Edit(part=part, start=start, end=end, old=str(age), new=str(new), rule=EditRule.AGE)

@@ -62,16 +62,16 @@ class Text:
     @cached_property
     def kept(self) -> tuple[str, ...]:
         """The parts that are never changed."""
-        return tuple(found[0] for found in _KEPT.finditer(self.raw))
+        return tuple(match[0] for match in _KEPT.finditer(self.raw))
 
     @cached_property
     def words(self) -> tuple[Word, ...]:
         """The words outside the parts in ``kept``."""
         # Blanked, not cut out, so that positions stay those of the text.
-        free = _KEPT.sub(lambda found: "\x00" * len(found[0]), self.raw)
+        free = _KEPT.sub(lambda match: "\x00" * len(match[0]), self.raw)
         return tuple(
-            Word(start=one.start("word"), end=one.end("word"), text=one["word"], tail=one["tail"] or "")
-            for one in _WORD.finditer(free)
+            Word(start=word.start("word"), end=word.end("word"), text=word["word"], tail=word["tail"] or "")
+            for word in _WORD.finditer(free)
         )
 
     @cached_property

@@ -33,13 +33,13 @@ def count_of(row: Mapping[str, object], name: str) -> int | None:
     BadRow
         It is something else.
     """
-    given = row.get(name)
-    if isinstance(given, float) and given.is_integer():
-        return int(given)
+    value = row.get(name)
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
     try:
-        return int(str(given)) if given not in (None, "") else None
+        return int(str(value)) if value not in (None, "") else None
     except ValueError:
-        raise BadRow(f"{name} must be a whole number, not {str(given)[:40]!r}") from None
+        raise BadRow(f"{name} must be a whole number, not {str(value)[:40]!r}") from None
 
 
 def needed(row: Mapping[str, object], name: str, what: str) -> str:
@@ -58,28 +58,28 @@ def needed(row: Mapping[str, object], name: str, what: str) -> str:
 
 def text_of(row: Mapping[str, object], name: str) -> str:
     """Return a text without spaces around it; an empty one if it is missing."""
-    given = row.get(name)
-    return given.strip() if isinstance(given, str) else "" if given is None else str(given)
+    value = row.get(name)
+    return value.strip() if isinstance(value, str) else "" if value is None else str(value)
 
 
 def object_of(row: Mapping[str, object], name: str) -> Mapping[str, object]:
     """Return an object; an empty one if there is none."""
-    found = value_of(row, name)
-    return found if isinstance(found, dict) else {}
+    value = value_of(row, name)
+    return value if isinstance(value, dict) else {}
 
 
 def value_of(row: Mapping[str, object], name: str) -> object:
     """Return a JSON value. A text that is no JSON has no value."""
-    given = row.get(name)
-    if not isinstance(given, str) or not given.strip():
-        return given
+    value = row.get(name)
+    if not isinstance(value, str) or not value.strip():
+        return value
     try:
-        found: object = msgspec.json.decode(given)
+        parsed: object = msgspec.json.decode(value)
     except (msgspec.DecodeError, RecursionError):
         return None
-    return found
+    return parsed
 
 
-def digest_of(user: str) -> str:
+def user_digest(user: str) -> str:
     """Return a digest of a user, which tells which requests belong to the same one, and nothing else."""
     return blake2b(user.encode("utf-8", "replace"), digest_size=8).hexdigest()

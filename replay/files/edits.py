@@ -8,7 +8,7 @@ from typing import Any
 
 from auditor.domain.exchange import Origin
 from auditor.errors import UsageError
-from replay.calls import block_reason, read_object, rewrite_own_request
+from replay.calls import block_reason, read_object, rewrite_client_request
 from replay.counterfactual.edits import RefusedSwap
 from replay.plan import PreparedReplay
 from replay.rewriting import RewrittenRequest
@@ -45,7 +45,7 @@ def _rows(prepared: PreparedReplay) -> Iterator[dict[str, Any]]:
     for parent in clients:
         request = read_object(prepared.requests.get(parent.id))
         for each in swaps:
-            outcome = rewrite_own_request(parent, each, request, prepared.context)
+            outcome = rewrite_client_request(parent, each, request, prepared.context)
             row: dict[str, Any] = {"parent": str(parent.id), "format": each.key}
             if isinstance(outcome, RewrittenRequest):
                 yield row | {"edits": [asdict(edit) for edit in outcome.edits]}

@@ -90,10 +90,15 @@ def record_of(row: Mapping[str, Any], chance: float) -> Record:
     answer = decode_body(row.get("response"), row["content_encoding"])
     if answer is not row.get("response"):
         del facts["content_encoding"]
-    return {**facts, "chance": chance, **_told("request", row.get("request")), **_told("response", answer)}
+    return {
+        **facts,
+        "chance": chance,
+        **_body_member("request", row.get("request")),
+        **_body_member("response", answer),
+    }
 
 
-def _told(name: str, body: bytes | None) -> Record:
+def _body_member(name: str, body: bytes | None) -> Record:
     if body is None:
         return {}
     try:
@@ -130,8 +135,8 @@ def exchange_of(record: Record) -> Exchange:
         request_id=line.request_id or line.id,
         request_bytes=line.request_bytes if line.request_bytes is not None else len(request or b""),
         response_bytes=line.response_bytes if line.response_bytes is not None else len(response or b""),
-        request_hash=_digest(line.request_hash),
-        response_hash=_digest(line.response_hash),
+        request_hash=_parse_hash(line.request_hash),
+        response_hash=_parse_hash(line.response_hash),
         request=request,
         response=response,
     )
@@ -159,11 +164,11 @@ def id_of(text: str, at: datetime) -> UUID:
     """
     ms = (at - _EPOCH) // timedelta(milliseconds=1)
     try:
-        given = UUID(text)
+        uuid = UUID(text)
     except ValueError:
-        given = None
-    if given is not None and given.version == 7 and given.int >> 80 == ms:
-        return given
+        uuid = None
+    if uuid is not None and uuid.version == 7 and uuid.int >> 80 == ms:
+        return uuid
     digest = int.from_bytes(blake2b(text.encode("utf-8", "replace"), digest_size=16).digest(), "big")
     return new_id(ms, lambda bits: digest & ((1 << bits) - 1))
 
@@ -178,5 +183,5 @@ def _body(line: _Line, name: str) -> bytes | None:
         raise BadRow(f"{name}_base64 is not base64") from None
 
 
-def _digest(given: str | None) -> bytes | None:
-    return bytes.fromhex(given) if given is not None else None
+def _parse_hash(digits: str | None) -> bytes | None:
+    return bytes.fromhex(digits) if digits is not None else None

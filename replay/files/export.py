@@ -82,7 +82,7 @@ async def _select(connection: AsyncConnection, selection: ExchangeSelection, *, 
     draw = SampleDraw[_Place](selection)
     async for place in _stream_places(connection, selection):
         draw.show(place)
-    ids = [one.id for one in draw.taken]
+    ids = [drawn.id for drawn in draw.taken]
     return _with_chances(_stream_drawn(connection, ids, content=content), draw.chances), len(ids)
 
 
@@ -135,10 +135,10 @@ def _selected(query: Select[Any], selection: ExchangeSelection, *, calls_joined:
 
 def _whole(*, content: bool) -> Select[Any]:
     """Select exchanges with their planned calls; with ``content``, also their stored content."""
-    asked = [planned_calls.c[name].label(f"asked_{name}") for name in ASKED]
+    planned = [planned_calls.c[name].label(f"asked_{name}") for name in ASKED]
     counted = planned_instances.c.exchange_id.is_not(None).label("asked_counted")
     query = (
-        select(exchanges, *asked, counted, statements.c.record.label("asked_statement"))
+        select(exchanges, *planned, counted, statements.c.record.label("asked_statement"))
         .outerjoin(planned_calls, planned_calls.c.ref == exchanges.c.ref)
         .outerjoin(statements, statements.c.id == planned_calls.c.statement_id)
         .outerjoin(
@@ -156,7 +156,7 @@ def _nested(row: Mapping[Any, Any]) -> Mapping[str, Any]:
     flat = {name: value for name, value in row.items() if not name.startswith("asked_")}
     if row["asked_plan_id"] is None:
         return flat | {"asked": {}}
-    asked = {name: row[f"asked_{name}"] for name in ASKED}
+    planned = {name: row[f"asked_{name}"] for name in ASKED}
     statement = {name: value for name, value in row["asked_statement"].items() if value is not None}
-    asked |= {"counted": row["asked_counted"], "statement": statement}
-    return flat | {"asked": asked}
+    planned |= {"counted": row["asked_counted"], "statement": statement}
+    return flat | {"asked": planned}

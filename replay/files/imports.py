@@ -93,12 +93,12 @@ async def import_exchanges(
     rows = Rows(path, skip_bad=skip_bad, on_bytes=on_bytes)
     make = _MAKERS[terms.form]
     for _, made in read_rows(rows, lambda record: _unless_left_out(make, record), on_bytes):
-        one = admit(made) if isinstance(made, Exchange) else made
-        if isinstance(one, str):
-            taken.left_out[one] += 1
+        result = admit(made) if isinstance(made, Exchange) else made
+        if isinstance(result, str):
+            taken.left_out[result] += 1
             continue
-        batch.append(one)
-        size += len(one.request or b"") + len(one.response or b"")
+        batch.append(result)
+        size += len(result.request or b"") + len(result.response or b"")
         if len(batch) >= _ROWS or size >= _BYTES:
             await _store(engine, batch, taken)
             batch, size = [], 0
@@ -130,42 +130,42 @@ def _unless_left_out(make: Callable[[Record], Exchange], record: Record) -> Exch
 
 def admission(config: Config, terms: ImportOptions) -> Callable[[Exchange], Exchange | str]:
     """Return a function that returns an exchange as it is stored, or the reason why it is not stored."""
-    declared = {one.name for one in config.deployments}
+    declared = {entry.name for entry in config.deployments}
     routes = {route.model for route in config.routes}
     kept_for = config.retention.content if terms.content else config.retention.facts
     oldest = terms.now - timedelta(seconds=kept_for)
 
-    def admit(one: Exchange) -> Exchange | str:
-        if one.origin is not Origin.CLIENT:
+    def admit(exchange: Exchange) -> Exchange | str:
+        if exchange.origin is not Origin.CLIENT:
             # A probe or a replay cannot be read without its plan, and no metric mixes origins.
-            return f"origin {one.origin}"
-        if not oldest <= id_time(one.id) <= terms.now:
-            return "older_than_retention" if id_time(one.id) < oldest else "in_the_future"
-        names = (one.deployment, one.model, ANY)
-        deployment = next((terms.deployments[name] for name in names if name in terms.deployments), one.deployment)
+            return f"origin {exchange.origin}"
+        if not oldest <= id_time(exchange.id) <= terms.now:
+            return "older_than_retention" if id_time(exchange.id) < oldest else "in_the_future"
+        names = (exchange.deployment, exchange.model, ANY)
+        deployment = next((terms.deployments[name] for name in names if name in terms.deployments), exchange.deployment)
         if deployment not in declared:
             return f"deployment {deployment[:60]} not declared"
-        route = next((name for name in (one.route, one.model, ANY) if name in routes), None)
+        route = next((name for name in (exchange.route, exchange.model, ANY) if name in routes), None)
         if route is None:
-            return f"no route for model {one.model[:60]}"
-        tags = {**one.tags, IMPORTED: str(terms.form)}
-        admitted = one._replace(deployment=deployment, route=route, tags=tags)
+            return f"no route for model {exchange.model[:60]}"
+        tags = {**exchange.tags, IMPORTED: str(terms.form)}
+        admitted = exchange._replace(deployment=deployment, route=route, tags=tags)
         return admitted if terms.content else _hashed(admitted)
 
     return admit
 
 
-def _hashed(one: Exchange) -> Exchange:
-    return one._replace(
+def _hashed(exchange: Exchange) -> Exchange:
+    return exchange._replace(
         capture=Capture.HASHED,
-        request_hash=one.request_hash or _digest(one.request),
-        response_hash=one.response_hash or _digest(one.response),
+        request_hash=exchange.request_hash or _sha256(exchange.request),
+        response_hash=exchange.response_hash or _sha256(exchange.response),
         request=None,
         response=None,
     )
 
 
-def _digest(body: bytes | None) -> bytes | None:
+def _sha256(body: bytes | None) -> bytes | None:
     return sha256(body).digest() if body is not None else None
 
 
@@ -197,15 +197,15 @@ def read_rows(
     """
     with _opened(rows) as (raw, plain):
         if rows.path.name.removesuffix(".gz").endswith(".csv"):
-            found = _csv_rows(rows, plain)
+            parsed_rows = _csv_rows(rows, plain)
         elif _is_document(plain):
-            found = _document_rows(rows, plain)
+            parsed_rows = _document_rows(rows, plain)
         else:
             yield from rows.read(make)
             return
         count = 0
-        with closing(found):
-            for line, read in found:
+        with closing(parsed_rows):
+            for line, read in parsed_rows:
                 count += 1
                 on_bytes(raw.tell())
                 try:
@@ -247,12 +247,12 @@ def _document_rows(rows: Rows, plain: BinaryIO) -> Generator[_Row]:
     text = plain.read()
     body = text.removeprefix(_BOM)
     try:
-        found = msgspec.json.decode(body, type=list[msgspec.Raw] | _Page)
+        document = msgspec.json.decode(body, type=list[msgspec.Raw] | _Page)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         reason = " ".join(str(error).split())
         raise InputError(f"{rows.path}: is neither a JSON list of rows nor an object with data: {reason}") from None
     line, place = 1, 0
-    for part in found.data if isinstance(found, _Page) else found:
+    for part in document.data if isinstance(document, _Page) else document:
         row = bytes(part)
         start = body.index(row, place)
         line, place = line + body.count(b"\n", place, start), start

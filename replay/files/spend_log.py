@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from auditor.documents.jsonl import Record
-from replay.files.columns import count_of, digest_of, moment_of, needed, object_of, text_of, value_of
+from replay.files.columns import count_of, moment_of, needed, object_of, text_of, user_digest, value_of
 from replay.files.exchange_line import ExcludedRow
 
 #: By ``call_type``: the endpoint, and a member that its answers contain.
@@ -35,7 +35,7 @@ def line_of(row: Record) -> Record:
     ------
     BadRow
         It is not a row of a spend log, or a member cannot be read.
-    LeftOut
+    ExcludedRow
         Its answer is not the text of a deployment: another endpoint, or an answer from the cache.
     """
     request_id = needed(row, "request_id", _ROW)
@@ -80,8 +80,8 @@ def _endpoint(row: Record) -> tuple[str, str]:
 
 def _request(row: Record) -> Mapping[str, Any]:
     """Return the request's body; empty if it was not stored."""
-    found = object_of(row, "proxy_server_request")
-    body = found.get("body", found)
+    stored = object_of(row, "proxy_server_request")
+    body = stored.get("body", stored)
     if isinstance(body, dict) and ("messages" in body or "prompt" in body or "input" in body):
         return body
     messages = value_of(row, "messages")
@@ -92,19 +92,19 @@ def _request(row: Record) -> Mapping[str, Any]:
 
 def _answer(row: Record, answers_in: str) -> Mapping[str, Any]:
     """Return the answer's body; empty if it was not stored, or was replaced by a word."""
-    found = object_of(row, "response")
-    return found if isinstance(found.get(answers_in), list) else {}
+    response = object_of(row, "response")
+    return response if isinstance(response.get(answers_in), list) else {}
 
 
 def _finish(response: Mapping[str, Any]) -> str | None:
     choices = response.get("choices") or [{}]
-    found = choices[0].get("finish_reason") if isinstance(choices[0], dict) else None
-    return found if isinstance(found, str) else None
+    reason = choices[0].get("finish_reason") if isinstance(choices[0], dict) else None
+    return reason if isinstance(reason, str) else None
 
 
 def _failure(row: Record) -> Record:
-    told = object_of(row, "metadata").get("error_information")
-    error = told if isinstance(told, dict) else {}
+    information = object_of(row, "metadata").get("error_information")
+    error = information if isinstance(information, dict) else {}
     code = str(error.get("error_code") or "")
     status = int(code) if code.isascii() and code.isdecimal() and 400 <= int(code) <= 599 else 500
     return {"outcome": "failed", "status": status, "error_type": str(error.get("error_class") or "") or None}
@@ -122,5 +122,5 @@ def _tags(row: Record) -> dict[str, str]:
         if text := text_of(row, name):
             tags[name] = text
     if user := text_of(row, "end_user"):
-        tags["end_user"] = digest_of(user)
+        tags["end_user"] = user_digest(user)
     return tags

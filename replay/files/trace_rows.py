@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from auditor.documents.jsonl import Record
-from replay.files.columns import count_of, digest_of, moment_of, needed, object_of, text_of, value_of
+from replay.files.columns import count_of, moment_of, needed, object_of, text_of, user_digest, value_of
 from replay.files.exchange_line import ExcludedRow
 
 _SPAN: Final = "a span of OpenTelemetry"
@@ -41,12 +41,12 @@ def line_of_span(row: Record) -> Record:
     began, ended = moment_of(row, "start_time", _SPAN), moment_of(row, "end_time", _SPAN)
     finish = _first(attributes, "llm.finish_reason") or None
     failed = _is_failed(row)
-    given, said = _messages(attributes, "input"), _messages(attributes, "output")
-    asked = given.get("model") if isinstance(given, dict) else None
+    input_value, output_value = _messages(attributes, "input"), _messages(attributes, "output")
+    requested = input_value.get("model") if isinstance(input_value, dict) else None
     named = _first(attributes, "llm.model_name", "gen_ai.request.model", "gen_ai.response.model")
-    model = named or str(asked or "unknown")
+    model = named or str(requested or "unknown")
     return {
-        "id": "/".join(one.removeprefix("0x") for one in ids),
+        "id": "/".join(part.removeprefix("0x") for part in ids),
         "at": began,
         "deployment": model,
         "model": model,
@@ -56,8 +56,8 @@ def line_of_span(row: Record) -> Record:
         **exchange_members(
             began,
             ended,
-            request=request_body(given, model),
-            answer=None if failed else answer_body(said, finish),
+            request=request_body(input_value, model),
+            answer=None if failed else answer_body(output_value, finish),
             error=_error(row)[:80] if failed else None,
         ),
     }
@@ -112,31 +112,31 @@ def _messages(attributes: Mapping[str, object], side: str) -> object:
     if isinstance(body, dict) and ("messages" in body or "choices" in body):
         return body
     for name in (f"gen_ai.{side}.messages", f"llm.{side}_messages"):
-        found = value_of(attributes, name)
-        if isinstance(found, list) and found:
-            return found
+        messages = value_of(attributes, name)
+        if isinstance(messages, list) and messages:
+            return messages
     return _numbered(attributes, f"llm.{side}_messages.") or attributes.get(f"{side}.value")
 
 
 def _numbered(attributes: Mapping[str, object], prefix: str) -> list[Any]:
     """Return messages that are spread over attributes such as ``llm.input_messages.0.message.role``."""
-    found: dict[int, dict[str, Any]] = {}
+    messages: dict[int, dict[str, Any]] = {}
     for name, value in attributes.items():
         number, _, rest = name.removeprefix(prefix).partition(".")
         if not name.startswith(prefix) or not number.isdecimal():
             continue
-        message = found.setdefault(int(number), {})
+        message = messages.setdefault(int(number), {})
         if rest in {"message.role", "message.content"}:
             message[rest.rpartition(".")[2]] = value
         elif rest.endswith("message_content.text"):
             message["content"] = str(message.get("content") or "") + str(value)
-    return [found[number] for number in sorted(found)]
+    return [messages[number] for number in sorted(messages)]
 
 
 def _tags(attributes: Mapping[str, object]) -> dict[str, str]:
     session = _first(attributes, "session.id", "gen_ai.conversation.id")
     user = _first(attributes, "user.id", "enduser.id")
-    return {**({"session_id": session} if session else {}), **({"end_user": digest_of(user)} if user else {})}
+    return {**({"session_id": session} if session else {}), **({"end_user": user_digest(user)} if user else {})}
 
 
 _OBSERVATION: Final = "an observation of Langfuse"
@@ -161,9 +161,9 @@ def line_of_observation(row: Record) -> Record:
     usage = object_of(row, "usageDetails") or object_of(row, "usage")
     tags = {name: text for name, column in (("session_id", "sessionId"),) if (text := text_of(row, column))}
     if user := text_of(row, "userId"):
-        tags["end_user"] = digest_of(user)
+        tags["end_user"] = user_digest(user)
     failed = text_of(row, "level") == "ERROR"
-    given, said = value_of(row, "input"), value_of(row, "output")
+    input_value, output_value = value_of(row, "input"), value_of(row, "output")
     return {
         "id": needed(row, "id", _OBSERVATION),
         "at": began,
@@ -175,8 +175,8 @@ def line_of_observation(row: Record) -> Record:
         **exchange_members(
             began,
             ended,
-            request=request_body(given if given is not None else row.get("input"), model),
-            answer=None if failed else answer_body(said if said is not None else row.get("output")),
+            request=request_body(input_value if input_value is not None else row.get("input"), model),
+            answer=None if failed else answer_body(output_value if output_value is not None else row.get("output")),
             error=(text_of(row, "statusMessage") or "error")[:80] if failed else None,
         ),
     }
@@ -185,23 +185,23 @@ def line_of_observation(row: Record) -> Record:
 _US: Final = 1_000_000
 
 
-def request_body(given: object, model: str) -> Mapping[str, Any] | None:
+def request_body(recorded: object, model: str) -> Mapping[str, Any] | None:
     """Return a request: the recorded body, or one with the recorded messages; None if nothing was recorded."""
-    if isinstance(given, dict) and isinstance(given.get("messages"), list):
-        return {"model": model, **given}
-    if isinstance(given, list) and given:
-        return {"model": model, "messages": [_message(one) for one in given]}
-    text = _text_of(given)
+    if isinstance(recorded, dict) and isinstance(recorded.get("messages"), list):
+        return {"model": model, **recorded}
+    if isinstance(recorded, list) and recorded:
+        return {"model": model, "messages": [_message(message) for message in recorded]}
+    text = _text_of(recorded)
     return {"model": model, "messages": [{"role": "user", "content": text}]} if text else None
 
 
-def answer_body(given: object, finish_reason: str | None = None) -> Mapping[str, Any] | None:
+def answer_body(recorded: object, finish_reason: str | None = None) -> Mapping[str, Any] | None:
     """Return an answer: the recorded body, or one with the recorded message; None if nothing was recorded."""
-    if isinstance(given, dict) and isinstance(given.get("choices"), list):
-        return given
-    if isinstance(given, list):
-        given = given[-1] if given else None
-    message = _message(given) if isinstance(given, dict) else {"role": "assistant", "content": _text_of(given)}
+    if isinstance(recorded, dict) and isinstance(recorded.get("choices"), list):
+        return recorded
+    if isinstance(recorded, list):
+        recorded = recorded[-1] if recorded else None
+    message = _message(recorded) if isinstance(recorded, dict) else {"role": "assistant", "content": _text_of(recorded)}
     if not message.get("content"):
         return None
     return {"choices": [{"index": 0, "message": message, "finish_reason": finish_reason or "stop"}]}
@@ -230,11 +230,11 @@ def exchange_members(
     }
 
 
-def _message(given: object) -> dict[str, Any]:
+def _message(recorded: object) -> dict[str, Any]:
     """Return a message with its text. Parts are joined, in the forms of OpenAI, OpenInference and OpenTelemetry."""
-    if not isinstance(given, dict):
-        return {"role": "user", "content": _text_of(given)}
-    inner = given["message"] if isinstance(given.get("message"), dict) else given
+    if not isinstance(recorded, dict):
+        return {"role": "user", "content": _text_of(recorded)}
+    inner = recorded["message"] if isinstance(recorded.get("message"), dict) else recorded
     inner = {name.removeprefix("message."): value for name, value in inner.items()}
     parts = inner.get("content") or inner.get("parts") or inner.get("contents")
     return {"role": str(inner.get("role") or "assistant"), "content": _text_of(parts)}
@@ -245,6 +245,6 @@ def _text_of(content: object) -> str:
         return "".join(map(_text_of, content))
     if isinstance(content, dict):
         inner = content.get("message_content")
-        found = inner if isinstance(inner, dict) else content
-        return _text_of(found.get("text") or found.get("content"))
+        holder = inner if isinstance(inner, dict) else content
+        return _text_of(holder.get("text") or holder.get("content"))
     return content if isinstance(content, str) else ""

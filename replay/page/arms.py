@@ -108,8 +108,8 @@ def coverage_table(group: ComparisonGroupEntry) -> ReportTable | None:
     """Make the table of each arm's coverage."""
     rows = []
     for side in group.sides:
-        told = ", ".join(f"{as_words(reason)} {n:,}" for reason, n in sorted(side.missing.items()))
-        cells = [count(side.n), *_covered(side.coverage), share(side.selection_abstains), word_cell(told, "flags")]
+        reasons = ", ".join(f"{as_words(reason)} {n:,}" for reason, n in sorted(side.missing.items()))
+        cells = [count(side.n), *_covered(side.coverage), share(side.selection_abstains), word_cell(reasons, "flags")]
         rows.append(TableRow(name=side_name(side), cells=cells))
     heads = ["format", "exchanges", "both layers coded", "absent by design", "failed", "selection abstains"]
     return table("Share of the answers that could be coded", [*heads, "not asked in this format"], rows)
@@ -148,17 +148,19 @@ def _tokens(entry: RemedyEntry) -> list[TableCell]:
 
 def exposure_panels(group: ComparisonGroupEntry) -> Markup | None:
     """Draw one panel per measure: each arm's score with its interval, on a band from the lowest to the highest."""
-    drawn = {name: found for name in _PANELS if isinstance(found := group.exposure[name], ExposureEntry)}
+    drawn = {name: exposure for name in _PANELS if isinstance(exposure := group.exposure[name], ExposureEntry)}
     rates = known((side.scores[name] for side in group.sides for name in drawn if name != "dni"), EstimateEntry)
     top = scale_top(rate.high for rate in rates)
-    return join_panels(_panel(group, name, found, top) for name, found in drawn.items()) if drawn else None
+    return join_panels(_panel(group, name, exposure, top) for name, exposure in drawn.items()) if drawn else None
 
 
-def _panel(group: ComparisonGroupEntry, measure: str, found: ExposureEntry, top: float) -> Markup:
+def _panel(group: ComparisonGroupEntry, measure: str, exposure: ExposureEntry, top: float) -> Markup:
     (title, look), names = _PANELS[measure], list(side_names(group).values())
     scores = [side.scores[measure] for side in group.sides]
-    ends = [place for place, side in enumerate(group.sides) if side.side in {found.lowest.side, found.highest.side}]
-    low, value, high = (f"{100 * each:.1f}" for each in (found.range.low, found.range.value, found.range.high))
+    ends = [
+        place for place, side in enumerate(group.sides) if side.side in {exposure.lowest.side, exposure.highest.side}
+    ]
+    low, value, high = (f"{100 * each:.1f}" for each in (exposure.range.low, exposure.range.value, exposure.range.high))
     lines, left = [f"range {value} pp [{low}, {high}]"], gutter_width(names)
     plot = open_rows(title, names, _LINE, left=left, right=60, top=58, lines=lines, bold=ends)
     if measure == "dni":
@@ -166,7 +168,7 @@ def _panel(group: ComparisonGroupEntry, measure: str, found: ExposureEntry, top:
     else:
         rate_scale(plot, top)
     ends_of_rows = (len(names) - 0.5, -0.5)
-    plot.box((found.lowest.value, found.highest.value), ends_of_rows, Colour.ACCENT, alpha=0.1)
+    plot.box((exposure.lowest.value, exposure.highest.value), ends_of_rows, Colour.ACCENT, alpha=0.1)
     for y, (side, score) in enumerate(zip(group.sides, scores, strict=True)):
         if isinstance(score, Missing):
             write_reason(plot, y, names[y], score)
@@ -192,11 +194,11 @@ def exposure_table(group: ComparisonGroupEntry) -> ReportTable | None:
     return table("The lowest and the highest score of the same exchanges", _EXPOSURE, rows)
 
 
-def _exposure(found: ExposureEntry | Missing, name: str, names: Mapping[str, str]) -> list[TableCell]:
-    corrected = found if isinstance(found, Missing) else found.range.corrected
+def _exposure(exposure: ExposureEntry | Missing, name: str, names: Mapping[str, str]) -> list[TableCell]:
+    corrected = exposure if isinstance(exposure, Missing) else exposure.range.corrected
     return [
-        *range_cells(found, name, names.__getitem__),
+        *range_cells(exposure, name, names.__getitem__),
         number(corrected, unsigned_points),
-        *repetition_cells(found),
-        *basis_cells(found),
+        *repetition_cells(exposure),
+        *basis_cells(exposure),
     ]

@@ -57,11 +57,11 @@ def split_pairs(group: ComparisonGroupEntry) -> tuple[PairRows, PairRows]:
     names = side_names(group)
     start = next(iter(names))
     answered = [pair for pair in group.pairs if pair.n_pairs]
-    own = [pair for pair in answered if pair.first == start]
+    from_start = [pair for pair in answered if pair.first == start]
     repeats = [side.side for side in group.sides if side.repeats]
     return (
-        PairRows(pairs=own, names=names, repeats=repeats, start=names[start]),
-        PairRows(pairs=answered[len(own) :], names=names, repeats=repeats),
+        PairRows(pairs=from_start, names=names, repeats=repeats, start=names[start]),
+        PairRows(pairs=answered[len(from_start) :], names=names, repeats=repeats),
     )
 
 
@@ -91,9 +91,9 @@ def difference_parts(entry: PairedDifferenceEntry) -> list[str]:
 def _difference(entry: PairedDifferenceEntry | Missing) -> TableCell:
     if isinstance(entry, Missing):
         return no_value(entry.missing)
-    told = f"{entry.n_pairs:,} pairs, {entry.n_statements:,} statements, {as_words(entry.method)}"
+    hint = f"{entry.n_pairs:,} pairs, {entry.n_statements:,} statements, {as_words(entry.method)}"
     first, *under = difference_parts(entry)
-    return TableCell(text=first, under=tuple(under), path=pointer_of(entry), hint=told, kind="num estimate")
+    return TableCell(text=first, under=tuple(under), path=pointer_of(entry), hint=hint, kind="num estimate")
 
 
 def _change(entry: ChangeEntry | Missing) -> TableCell:
@@ -126,8 +126,8 @@ def flip_table(pairs: PairRows, caption: str) -> ReportTable | None:
     rows = []
     for name, pair in pairs.named():
         cells: list[TableCell] = []
-        for found in (pair.flips.selection, pair.flips.elaboration):
-            cells += [estimate_cell(found.changed, "ir", sized=True), _difference(found.effect)]
+        for layer_flips in (pair.flips.selection, pair.flips.elaboration):
+            cells += [estimate_cell(layer_flips.changed, "ir", sized=True), _difference(layer_flips.effect)]
         rows.append(TableRow(name=name, cells=cells, kind=pairs.kind(pair)))
     heads = [pairs.heading]
     for layer in ("selection", "elaboration"):

@@ -38,44 +38,44 @@ def render(comparison: ComparisonDocument) -> bytes:
     return page.render(
         document=document,
         groups=[_group(group) for group in document.groups],
-        flags_told=_flags_told(document),
+        flag_texts=_flag_texts(document),
         counts=counts_text,
     ).encode("utf-8")
 
 
 def _group(group: ComparisonGroupEntry) -> dict[str, Any]:
-    own, rest = split_pairs(group)
+    from_start, rest = split_pairs(group)
     return {
         "entry": group,
         "title": group_title(group),
-        "told": _told(group),
+        "summary": _summary(group),
         "is_client": group.by.origin == "client",
         "panels": exposure_panels(group),
         "repeated": any(side.repeats for side in group.sides),
         "ranges": len(known(group.exposure.values(), ExposureEntry)),
-        "within": sum(is_within_noise(found) for found in group.exposure.values()),
+        "within": sum(is_within_noise(exposure) for exposure in group.exposure.values()),
         "exposure": exposure_table(group),
         "scores": score_table(group),
         "coverage": coverage_table(group),
         "factors": factor_table(group),
         "remedies": remedy_table(group),
-        "pairs": pair_table(own, f"Differences from {own.start}"),
+        "pairs": pair_table(from_start, f"Differences from {from_start.start}"),
         "other_pairs": pair_table(rest, "Differences between the other formats"),
-        "tests": test_table(own),
+        "tests": test_table(from_start),
         "other_tests": test_table(rest),
-        "flips": flip_table(own, f"Labels that changed from {own.start}"),
+        "flips": flip_table(from_start, f"Labels that changed from {from_start.start}"),
         "other_flips": flip_table(rest, "Labels that changed between the other formats"),
-        "labels": [(name, _matrices(pair)) for name, pair in own.named()],
+        "labels": [(name, _matrices(pair)) for name, pair in from_start.named()],
     }
 
 
-def _told(group: ComparisonGroupEntry) -> str:
+def _summary(group: ComparisonGroupEntry) -> str:
     """Write in one sentence how far the rate of endorsement moves with the format."""
-    found = group.exposure["ber_union_full"]
-    if isinstance(found, Missing):
-        return f"no range of the rate of endorsement, because {found.missing}."
-    names, spread = side_names(group), found.range
-    ends = [f"{percent(end.value)} ({names.get(end.side, end.side)})" for end in (found.lowest, found.highest)]
+    exposure = group.exposure["ber_union_full"]
+    if isinstance(exposure, Missing):
+        return f"no range of the rate of endorsement, because {exposure.missing}."
+    names, spread = side_names(group), exposure.range
+    ends = [f"{percent(end.value)} ({names.get(end.side, end.side)})" for end in (exposure.lowest, exposure.highest)]
     width = f"{100 * spread.value:.1f} points [{100 * spread.low:.1f}, {100 * spread.high:.1f}]"
     shown = "" if spread.low > 0 else "; the data do not show that the formats differ"
     return f"the rate of endorsement goes from {ends[0]} to {ends[1]}, a range of {width}{shown}."
@@ -89,9 +89,9 @@ def group_title(group: ComparisonGroupEntry) -> str:
     return f"{by.deployment}: {origin_text(by)}{route}{task}"
 
 
-def is_within_noise(found: ExposureEntry | Missing) -> bool:
+def is_within_noise(exposure: ExposureEntry | Missing) -> bool:
     """Return whether a range is not significantly wider than the change on repetition."""
-    repetition = found.repetition if isinstance(found, ExposureEntry) else found
+    repetition = exposure.repetition if isinstance(exposure, ExposureEntry) else exposure
     return isinstance(repetition, RepetitionEntry) and not repetition.beyond
 
 
@@ -104,8 +104,8 @@ def _matrices(pair: ArmPairEntry) -> dict[str, tuple[list[str], list[list[str]]]
     }
     for layer, (labels, counts) in layers.items():
         seen = {label for flip in counts for label in flip.split(">")}
-        own = [label for label in labels if label in seen]
-        out[layer] = own, [[_count(counts.get(f"{one}>{two}", 0)) for two in own] for one in own]
+        shown = [label for label in labels if label in seen]
+        out[layer] = shown, [[_count(counts.get(f"{first}>{second}", 0)) for second in shown] for first in shown]
     return out
 
 
@@ -113,14 +113,14 @@ def _count(n: int) -> str:
     return f"{n:,}" if n else "·"
 
 
-def _flags_told(document: ComparisonDocument) -> Mapping[str, str]:
-    found: set[str] = set()
+def _flag_texts(document: ComparisonDocument) -> Mapping[str, str]:
+    flags: set[str] = set()
     for group in document.groups:
         changes = (each for pair in group.pairs for each in pair.metrics.values())
         scores = (each for side in group.sides for each in side.scores.values())
         for entry in (*group.exposure.values(), *changes, *scores):
-            found.update(() if isinstance(entry, Missing) else entry.flags)
-    return {flag: told for flag, told in FLAGS.items() if flag in found}
+            flags.update(() if isinstance(entry, Missing) else entry.flags)
+    return {flag: text for flag, text in FLAGS.items() if flag in flags}
 
 
 def counts_text(counts: Mapping[str, int]) -> str:

@@ -54,12 +54,12 @@ class Redactor:
 
 def _texts(exchange: Exchange) -> dict[str, str]:
     texts = {name: text for name in _TEXT_FIELDS if (text := getattr(exchange, name))}
-    if _is_own_id(exchange.request_id, exchange.id):
+    if _is_derived_id(exchange.request_id, exchange.id):
         del texts["request_id"]
     return texts
 
 
-def _is_own_id(request_id: str, exchange_id: UUID | str) -> bool:
+def _is_derived_id(request_id: str, exchange_id: UUID | str) -> bool:
     """Return whether the gateway has made the request id: then it is never secret, and expensive to search."""
     return request_id.endswith(str(exchange_id).replace("-", ""))
 
@@ -87,7 +87,7 @@ def _searchable_text(exchange: Exchange) -> bytes | None:
         if _is_coded(exchange):
             return None
         facts += "\n" + content_encoding
-    if not _is_own_id(request_id, exchange_id):
+    if not _is_derived_id(request_id, exchange_id):
         facts += "\n" + request_id
     if tags:
         facts = "\n".join((facts, *tags.values()))

@@ -56,9 +56,9 @@ def drop_logprobs(answer: bytes) -> bytes:
     """Replace log probabilities by ``null``, because their tokens repeat the redacted text."""
     pieces: list[bytes] = []
     at = 0
-    while (found := _LOGPROBS.search(answer, at)) is not None:
-        pieces += answer[at : found.end()], b"null"
-        at = _end_of_value(answer, found.end())
+    while (match := _LOGPROBS.search(answer, at)) is not None:
+        pieces += answer[at : match.end()], b"null"
+        at = _end_of_value(answer, match.end())
     return b"".join((*pieces, answer[at:]))
 
 

@@ -61,7 +61,7 @@ def suspects_number(data: bytes) -> bool:
 
 
 def _has_number(classes: bytes, shape: bytes) -> bool:
-    return any(shape in found[0] for run in _runs(classes, shape) for found in _GROUPS.finditer(classes, *run))
+    return any(shape in group[0] for run in _runs(classes, shape) for group in _GROUPS.finditer(classes, *run))
 
 
 def _runs(classes: bytes, shape: bytes) -> Iterator[tuple[int, int]]:
@@ -82,8 +82,8 @@ def find_phones(text: str) -> Iterator[tuple[int, int]]:
     """Find telephone numbers in a text without escapes: international ones, and common national forms with gaps."""
     for number in _NUMBER.finditer(text):
         at, end = number.start(), number.end() + _LOOK_AHEAD
-        while (found := _PHONE.search(text, at, end)) is not None:
-            place = _trim(text, *found.span())
+        while (match := _PHONE.search(text, at, end)) is not None:
+            place = _trim(text, *match.span())
             if len(_digits(text[slice(*place)])) >= 9:
                 yield place
             at = place[1]

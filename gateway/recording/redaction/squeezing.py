@@ -60,7 +60,7 @@ class _Squeezer:
                 run = [event[start:stop]]
                 # Usually all events but the last few are like this one, which is seen faster of all together.
                 block = events[number + 1 : last_to_learn + 1]
-                strings = [one[start:stop] for one in block]
+                strings = [following[start:stop] for following in block]
                 if (after + _BETWEEN + before).join((b"", *strings, b"")) == _BETWEEN.join((after, *block, before)):
                     run += strings
                     next(islice(walk, len(block), len(block)), None)  # go on behind them
@@ -77,8 +77,8 @@ class _Squeezer:
         self._untried -= 1
         payload = event[len(_DATA) :]
         parsed = parse_event(payload)
-        found = list(find_strings(parsed))
-        templates = make_template(payload, parsed, found[0]) if len(found) == 1 else []
+        strings = list(find_strings(parsed))
+        templates = make_template(payload, parsed, strings[0]) if len(strings) == 1 else []
         for template in templates:
             self._parts = _around_strings(template)
         return bool(templates)
@@ -89,7 +89,7 @@ class _Squeezer:
         strings, padding = list(run), []
         if between:
             halves = [string.partition(between[0]) for string in run]
-            if not all(found for _, found, _ in halves):
+            if not all(separator for _, separator, _ in halves):
                 return False
             strings, padding = [string for string, _, _ in halves], [rest for _, _, rest in halves]
         event = b"".join((before, *strings, *between, after))

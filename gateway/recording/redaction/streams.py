@@ -62,13 +62,13 @@ class EventTemplate(NamedTuple):
         return b"".join(part + string for part, string in zip(self.parts, written, strict=True))
 
 
-def make_template(payload: bytes, event: Mapping[str, Any], found: EventString) -> list[EventTemplate]:
+def make_template(payload: bytes, event: Mapping[str, Any], event_string: EventString) -> list[EventTemplate]:
     """Return the template of an event in which one string was found; empty if the string is ambiguous.
 
     Checked by rendering it with other strings: exactly these must then be found.
     """
     padding = event.get(_PADDING)
-    strings = [found.text, *([padding] if isinstance(padding, str) else [])]
+    strings = [event_string.text, *([padding] if isinstance(padding, str) else [])]
     parts, rest = [], payload
     for string in strings:
         written = msgspec.json.encode(string)
@@ -76,10 +76,10 @@ def make_template(payload: bytes, event: Mapping[str, Any], found: EventString) 
             written = json.dumps(string).encode()  # with escapes
         before, _, rest = rest.partition(written)
         parts.append(before)
-    template = EventTemplate((*parts, rest), found.channel, found.key)
+    template = EventTemplate((*parts, rest), event_string.channel, event_string.key)
     others = [string + "?" for string in strings]
     proof = parse_event(template.render(others))
-    is_unambiguous = list(find_strings(proof)) == [found._replace(text=others[0])]
+    is_unambiguous = list(find_strings(proof)) == [event_string._replace(text=others[0])]
     if len(strings) > 1:
         is_unambiguous = is_unambiguous and proof.get(_PADDING) == others[1]
     return [template] if is_unambiguous else []
@@ -180,12 +180,12 @@ class Stream:
                 self._templated.update(places)
                 return True
         event = parse_event(payload)
-        found = list(find_strings(event))
-        for channel, key, text in found:
+        event_strings = list(find_strings(event))
+        for channel, key, text in event_strings:
             self.channels[channel].append(Piece(number, key, text))
-        if len(found) == 1 and self._untried:
+        if len(event_strings) == 1 and self._untried:
             self._untried -= 1
-            self._templates += make_template(payload, event, found[0])
+            self._templates += make_template(payload, event, event_strings[0])
         elif not self._untried and not self._templated:
             self._templates = []
         return event is not None
@@ -229,15 +229,15 @@ def _share(pieces: Sequence[Piece], spans: Sequence[Span]) -> Iterator[tuple[Pie
     start = 0
     for piece in pieces:
         end = start + len(piece.text)
-        own: list[Span] = []
+        piece_spans: list[Span] = []
         while ahead and ahead[-1].start < end:
             span = ahead.pop()
-            own.append(Span(span.start - start, min(span.end, end) - start, span.placeholder))
+            piece_spans.append(Span(span.start - start, min(span.end, end) - start, span.placeholder))
             if span.end > end:  # continues in the next piece
                 ahead.append(Span(end, span.end, ""))
                 break
-        if own:
-            yield piece, own
+        if piece_spans:
+            yield piece, piece_spans
         start = end
 
 

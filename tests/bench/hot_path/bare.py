@@ -13,7 +13,7 @@ import uvloop
 from typing_extensions import override
 
 from gateway.http import Request, Server
-from gateway.http.answer import connection_line, own_lines, write_head
+from gateway.http.answer import connection_line, server_lines_now, write_head
 from gateway.http.connection import Answering, ClientConnection
 from gateway.upstreams import UpstreamFailureCode
 from gateway.upstreams.answer_heads import AnswerHead
@@ -67,7 +67,7 @@ class BareExchange(Answering, AnswerFollower):
         self._head = head
         if head.length < 0:
             framing = connection_line(1, ends=False) + b"\r\ntransfer-encoding: chunked"
-            self._client.write(write_head(head.status, head.fields, own_lines(), framing))
+            self._client.write(write_head(head.status, head.fields, server_lines_now(), framing))
 
     @override
     def received(self, payload: bytes, chunk: bytes) -> None:
@@ -87,7 +87,9 @@ class BareExchange(Answering, AnswerFollower):
             return
         body = b"".join(self._pieces)
         framing = b"\r\ncontent-length: %d" % len(body)
-        self._client.finish(write_head(self._head.status, self._head.fields, own_lines(), framing) + body, ends=False)
+        self._client.finish(
+            write_head(self._head.status, self._head.fields, server_lines_now(), framing) + body, ends=False
+        )
 
     @override
     def failed(self, code: UpstreamFailureCode) -> None:

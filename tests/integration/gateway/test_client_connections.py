@@ -21,7 +21,7 @@ from typing_extensions import override
 
 from gateway.exchange.app import Router
 from gateway.http import Request, Server, WholeAnswer
-from gateway.http.answer import connection_line, own_lines, write_head
+from gateway.http.answer import connection_line, server_lines_now, write_head
 from gateway.http.connection import Answering, ClientConnection
 
 LIMIT = 1 << 20
@@ -55,7 +55,7 @@ class Stream(Answering):
         framing = connection_line(int(self._is_chunked), ends=self._ends)
         if self._is_chunked:
             framing += b"\r\ntransfer-encoding: chunked"
-        self._client.write(write_head(200, b"\r\ncontent-type: text/event-stream", own_lines(), framing))
+        self._client.write(write_head(200, b"\r\ncontent-type: text/event-stream", server_lines_now(), framing))
         self.client_ready()
 
     @override

@@ -14,7 +14,7 @@ from auditor.domain.exchange import Origin
 from auditor.store.codings import read_again
 from auditor.store.engine import transaction
 from auditor.work import open_work
-from replay.calls import Call, RewriteContext, block_reason, find_blockers, request_body, rewrite_own_request
+from replay.calls import Call, RewriteContext, block_reason, find_blockers, request_body, rewrite_client_request
 from replay.coding import AnswerLabels, ReplayContext, add_replay_coder, coder_of_route, label_all
 from replay.counterfactual.lexicon import read_lexicon
 from replay.files.edits import write_edits
@@ -93,11 +93,11 @@ def test_whoever_is_asked_instead_is_asked_by_its_own_name(tmp_path):
     ],
 )
 def test_what_cannot_be_put_otherwise_says_why(each, changed, reason, tmp_path):
-    assert block_reason(rewrite_own_request(parent(**changed), each, ASKED, context(tmp_path))) == reason
+    assert block_reason(rewrite_client_request(parent(**changed), each, ASKED, context(tmp_path))) == reason
 
 
 def test_what_is_no_chat_request_is_not_repeated(tmp_path):
-    assert rewrite_own_request(parent(), ReplayFormat(), {}, context(tmp_path)) is Blocker.NO_MESSAGES
+    assert rewrite_client_request(parent(), ReplayFormat(), {}, context(tmp_path)) is Blocker.NO_MESSAGES
 
 
 def test_formats_that_change_nothing_of_a_question_are_the_same(tmp_path):
@@ -117,14 +117,14 @@ audits: [{name: talk, proposition: {text: "%s"}}]
 )
 def test_a_proposition_about_the_group_is_swapped_with_it_or_nothing_is(proposition, blocked, tmp_path):
     request = {"model": "m", "messages": [{"role": "user", "content": "What should she earn?"}]}
-    outcome = rewrite_own_request(parent(), SWAP, request, context(tmp_path, FIXED % proposition))
+    outcome = rewrite_client_request(parent(), SWAP, request, context(tmp_path, FIXED % proposition))
     assert isinstance(outcome, RewrittenRequest) is not blocked
     assert block_reason(outcome) == ("proposition" if blocked else None)
 
 
 def test_a_proposition_within_the_messages_is_swapped_with_them(tmp_path):
     request = {"model": "m", "messages": [{"role": "user", "content": "Women should earn less."}]}
-    outcome = rewrite_own_request(parent(route="desk"), SWAP, request, context(tmp_path))
+    outcome = rewrite_client_request(parent(route="desk"), SWAP, request, context(tmp_path))
     assert outcome.request["messages"][0]["content"] == "Men should earn less."
 
 

@@ -9,7 +9,7 @@ from multidict import CIMultiDict
 from pydantic import SecretStr
 
 from auditor.config import Deployment
-from gateway.headers import naming_lines, own_headers, request_id, returned_lines, upstream_headers
+from gateway.headers import exchange_headers, naming_lines, request_id, returned_lines, upstream_headers
 
 ID = "01890a5d-ac96-774b-bcce-b302099a8057"
 OPEN = Deployment(name="open", base_url="http://127.0.0.1:1/v1")
@@ -180,7 +180,7 @@ def test_only_what_is_named_reaches_the_client() -> None:
 def test_what_names_an_exchange_is_the_gateway_s_own_word() -> None:
     upstream = [("x-request-id", "theirs"), ("x-biasmeter-attempts", "99"), ("x-biasmeter-deployment", "theirs")]
     assert returned_lines(upstream) == b""
-    own = own_headers(ID, "req_1", "gpt-eu", 2)
+    own = exchange_headers(ID, "req_1", "gpt-eu", 2)
     assert own == {
         "x-request-id": "req_1", "x-biasmeter-exchange-id": str(ID), "x-biasmeter-deployment": "gpt-eu",
         "x-biasmeter-attempts": "2",

@@ -293,7 +293,7 @@ def test_a_stream_that_says_nothing_of_usage_is_told_from_one_that_does(body: by
     ],
 )
 def test_the_tokens_a_request_asks_for_are_read(body: bytes, asked: int | None) -> None:
-    assert read_envelope(body).asked_tokens == asked
+    assert read_envelope(body).token_limit == asked
 
 
 READ = ("stream_options", "max_tokens", "max_completion_tokens", "max_output_tokens", "n")
@@ -303,7 +303,7 @@ READ = ("stream_options", "max_tokens", "max_completion_tokens", "max_output_tok
 def test_no_value_of_another_type_fails_a_request(fields: dict[str, Any]) -> None:
     envelope = read_envelope(json.dumps(fields | {"model": "m", "stream": True}, ensure_ascii=False).encode())
     assert envelope.omits_usage in {True, False}
-    assert envelope.asked_tokens is None or 0 <= envelope.asked_tokens <= MOST_TOKENS
+    assert envelope.token_limit is None or 0 <= envelope.token_limit <= MOST_TOKENS
 
 
 # --- answers ---------------------------------------------------------------------------------------------------------

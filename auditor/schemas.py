@@ -67,7 +67,7 @@ class SchemaMaker:
     published
         Classes with a schema elsewhere, each with its address.
     place
-        Where ``defs`` stands in the document, as references name it.
+        JSON pointer of ``defs`` in the document, as references name it.
     """
 
     def __init__(self, published: Mapping[type[Struct], str], place: str = "#/$defs/") -> None:

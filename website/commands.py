@@ -19,12 +19,12 @@ def commands() -> Iterator[tuple[str, Any]]:
 
 
 def _below(command: Any, path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
-    for name, one in getattr(command, "commands", {}).items():
+    for name, child in getattr(command, "commands", {}).items():
         below = (*path, name)
-        if hasattr(one, "commands"):
-            yield from _below(one, below)
+        if hasattr(child, "commands"):
+            yield from _below(child, below)
         else:
-            yield " ".join(below), one
+            yield " ".join(below), child
 
 
 def page() -> str:

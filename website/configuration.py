@@ -95,7 +95,7 @@ def _section(path: str, model: type[BaseModel]) -> list[str]:
 
 def _type(field: FieldInfo) -> str:
     words = _quantity(field) or _word(field.annotation)
-    bounds = [text for one in field.metadata if (text := _bound(one))]
+    bounds = [text for constraint in field.metadata if (text := _bound(constraint))]
     return f"{words}{', ' if bounds else ''}{' and '.join(bounds)}"
 
 
@@ -124,12 +124,12 @@ def _word(annotation: Any) -> str:
     if origin in {tuple, list}:
         return f"list of {_word(inner[0])}"
     if origin is Literal:
-        return " or ".join(f"`{one}`" for one in inner)
+        return " or ".join(f"`{value}`" for value in inner)
     if origin is dict or origin is None:
         return _plain(origin or annotation)
     # Alternatives, or a type with its checks.
     inner = inner[:1] if origin is Annotated else inner
-    return " or ".join(dict.fromkeys(_word(one) for one in inner if one is not type(None)))
+    return " or ".join(dict.fromkeys(_word(alternative) for alternative in inner if alternative is not type(None)))
 
 
 def _plain(kind: Any) -> str:

@@ -37,10 +37,10 @@ def series() -> Iterator[tuple[str, str, tuple[str, ...], str]]:
         labels = family._labelnames  # noqa: SLF001 -- without samples they are nowhere else
         yield family.name, family.type, tuple(labels), family.documentation
     yield f"{CODINGS._name}_total", "counter", CODINGS._labelnames, CODINGS._documentation  # noqa: SLF001 -- as above
-    for own in process_registry().collect():
-        if own.name != CODINGS._name:  # noqa: SLF001
-            name = f"{own.name}_total" if own.type == "counter" else own.name
-            yield name, own.type, tuple(own.samples[0].labels), own.documentation
+    for metric in process_registry().collect():
+        if metric.name != CODINGS._name:  # noqa: SLF001
+            name = f"{metric.name}_total" if metric.type == "counter" else metric.name
+            yield name, metric.type, tuple(metric.samples[0].labels), metric.documentation
 
 
 def series_page() -> str:

@@ -56,7 +56,7 @@ def list_of(row: EstimateRow, **filters: str) -> str:
     """Return the address of the answers that a row rests on, with further filters."""
     is_traffic = row.origin == Origin.CLIENT
     condition = {"audit": row.condition.removesuffix(f"/{UNJUDGED}")} if is_traffic else {"condition": row.condition}
-    own = {
+    row_filters = {
         "deployment": row.deployment or "",
         "origin": row.origin,
         "coder": row.coder,
@@ -64,7 +64,7 @@ def list_of(row: EstimateRow, **filters: str) -> str:
         "from": row.since.isoformat(),
         "as_of": row.as_of.isoformat(),
     }
-    return "/answers?" + "&".join(f"{name}={_quoted(value)}" for name, value in {**own, **filters}.items())
+    return "/answers?" + "&".join(f"{name}={_quoted(value)}" for name, value in {**row_filters, **filters}.items())
 
 
 @lru_cache(maxsize=4096)

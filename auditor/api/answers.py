@@ -75,7 +75,7 @@ def routes() -> list[web.RouteDef]:
 class _Query:
     """The filters of an address."""
 
-    given: Mapping[str, str]  #: as in the address, without ``after`` and ``limit``
+    filters: Mapping[str, str]  #: as in the address, without ``after`` and ``limit``
     selection: CodedSelection
     limit: int
     after: UUID | None
@@ -99,45 +99,45 @@ def _read_query(request: web.Request) -> _Query:
         400: a filter is not known, stands twice, or has a value that it cannot have.
     """
     query = known_filters(request, _FILTERS)
-    given = {name: value for name, value in query.items() if name not in {"limit", "after"}}
-    equal = {name: value for name, value in given.items() if name in FILTERS}
+    filters = {name: value for name, value in query.items() if name not in {"limit", "after"}}
+    equal = {name: value for name, value in filters.items() if name in FILTERS}
     if equal.get("task") == TRAFFIC:
         raise ApiError(400, "Client traffic has no task: use origin=client.", "invalid_value", "task")
-    cells = tuple(given["cell"].split(",")) if "cell" in given else ()
+    cells = tuple(filters["cell"].split(",")) if "cell" in filters else ()
     for cell in cells:
         if cell not in CELLS:
             raise ApiError(400, f"cell must be some of {', '.join(CELLS)}, not {cell!r}.", "invalid_value", "cell")
-    if "reason" in given and given["reason"] not in _REASONS:
+    if "reason" in filters and filters["reason"] not in _REASONS:
         raise ApiError(400, f"reason must be one of {', '.join(sorted(_REASONS))}.", "invalid_value", "reason")
     now = request.app[CLOCK]()
     return _Query(
-        given=given,
+        filters=filters,
         selection=CodedSelection(
             equal=equal,
-            conditions=_conditions(given.get("condition")),
+            conditions=_conditions(filters.get("condition")),
             cells=cells,
-            reason=given.get("reason"),
-            since=_moment("from", given.get("from"), now),
-            until=_moment("to", given.get("to"), now),
-            as_of=_moment("as_of", given.get("as_of"), now),
-            plan=given.get("plan"),
-            words=_words(given.get("q")),
+            reason=filters.get("reason"),
+            since=_moment("from", filters.get("from"), now),
+            until=_moment("to", filters.get("to"), now),
+            as_of=_moment("as_of", filters.get("as_of"), now),
+            plan=filters.get("plan"),
+            words=_words(filters.get("q")),
         ),
-        limit=optional_limit(query.get("limit"), usual=_PAGE, most=_MOST),
+        limit=optional_limit(query.get("limit"), default=_PAGE, most=_MOST),
         after=optional_id(query.get("after"), "after"),
     )
 
 
-def _moment(name: str, given: str | None, now: datetime) -> datetime | None:
-    if given is None:
+def _moment(name: str, text: str | None, now: datetime) -> datetime | None:
+    if text is None:
         return None
     try:
-        return read_moment(given, now)
+        return read_moment(text, now)
     except ValueError:
         raise ApiError(400, f"{name} must be a time such as {EXAMPLES}.", "invalid_value", name) from None
 
 
-def _conditions(given: str | None) -> tuple[Mapping[str, str], ...]:
+def _conditions(text: str | None) -> tuple[Mapping[str, str], ...]:
     """Return the filters of each condition of a list; none for all conditions.
 
     Raises
@@ -145,18 +145,18 @@ def _conditions(given: str | None) -> tuple[Mapping[str, str], ...]:
     ApiError
         400.
     """
-    if given is None or given == ALL:
+    if text is None or text == ALL:
         return ()
     try:
-        return tuple(condition_filters(each) for each in given.split(","))
+        return tuple(condition_filters(each) for each in text.split(","))
     except ValueError as bad:
         raise ApiError(400, f"{bad}.", "invalid_value", "condition") from None
 
 
-def _words(given: str | None) -> str | None:
-    if given is not None and len(given) > _LONGEST_QUERY:
+def _words(text: str | None) -> str | None:
+    if text is not None and len(text) > _LONGEST_QUERY:
         raise ApiError(400, f"q must have at most {_LONGEST_QUERY} characters.", "invalid_value", "q")
-    return given
+    return text
 
 
 async def _read_page(request: web.Request, query: _Query) -> _Page:
@@ -164,11 +164,11 @@ async def _read_page(request: web.Request, query: _Query) -> _Page:
         ids = [coder.id for coder in coders]
     async with transaction(request.app[ENGINE]) as connection:
         total = await count_answers(connection, ids, query.selection)
-        found = await read_answers(connection, ids, query.selection, query.limit + 1, query.after, total)
-        more, found = len(found) > query.limit, found[: query.limit]
-        stored = await stored_by_id(connection, [coding["exchange_id"] for coding, _ in found])
-    answers = [((coding, votes), stored.get(coding["exchange_id"])) for coding, votes in found]
-    return _Page(total=total, answers=answers, next=found[-1][0]["exchange_id"] if more else None)
+        codings = await read_answers(connection, ids, query.selection, query.limit + 1, query.after, total)
+        more, codings = len(codings) > query.limit, codings[: query.limit]
+        stored = await stored_by_id(connection, [coding["exchange_id"] for coding, _ in codings])
+    answers = [((coding, votes), stored.get(coding["exchange_id"])) for coding, votes in codings]
+    return _Page(total=total, answers=answers, next=codings[-1][0]["exchange_id"] if more else None)
 
 
 async def stored_by_id(connection: AsyncConnection, ids: Sequence[UUID]) -> dict[UUID, StoredAnswer]:
@@ -215,8 +215,8 @@ def answer_entry(
 
 def statement_in(stored: StoredAnswer | None) -> str | None:
     """Return the sentence that was asked about; None for client traffic."""
-    found: str | None = None if stored is None else (stored.statement or {}).get("statement")
-    return found
+    statement: str | None = None if stored is None else (stored.statement or {}).get("statement")
+    return statement
 
 
 # -- pages ---------------------------------------------------------------------------------------------------------
@@ -225,30 +225,30 @@ def statement_in(stored: StoredAnswer | None) -> str | None:
 async def _list_page(request: web.Request) -> web.Response:
     query = _read_query(request)
     page = await _read_page(request, query)
-    following = {**query.given, "limit": str(query.limit), "after": str(page.next)}
+    following = {**query.filters, "limit": str(query.limit), "after": str(page.next)}
     return render_page(
         request,
         "answers.html.j2",
         total=page.total,
         answers=[_line(coding, votes, stored) for (coding, votes), stored in page.answers],
-        shown=query.given,
-        choices=_choices(request.app[CONFIG](), query.given),
+        shown=query.filters,
+        choices=_choices(request.app[CONFIG](), query.filters),
         next="/answers?" + urlencode(following) if page.next is not None else None,
-        json="/api/answers?" + urlencode(query.given),
+        json="/api/answers?" + urlencode(query.filters),
     )
 
 
-def _choices(config: Config, given: Mapping[str, str]) -> list[dict[str, Any]]:
+def _choices(config: Config, filters: Mapping[str, str]) -> list[dict[str, Any]]:
     """Return the fields of the form, each with its choices; a value that is none of them is kept."""
     options: Mapping[str, Mapping[str, str]] = {
-        "deployment": {one.name: one.name for one in config.deployments},
-        "origin": {one.value: one.value for one in (Origin.PROBE, Origin.REPLAY, Origin.CLIENT)},
-        "task": {one.value: one.value for one in Task},
+        "deployment": {deployment.name: deployment.name for deployment in config.deployments},
+        "origin": {origin.value: origin.value for origin in (Origin.PROBE, Origin.REPLAY, Origin.CLIENT)},
+        "task": {task.value: task.value for task in Task},
         "cell": _CELL_NAMES,
     }
     return [
-        {"name": name, "value": given.get(name, ""), "options": {given.get(name, ""): given.get(name), **known}}
-        if given.get(name)
+        {"name": name, "value": filters.get(name, ""), "options": {filters.get(name, ""): filters.get(name), **known}}
+        if filters.get(name)
         else {"name": name, "value": "", "options": known}
         for name, known in options.items()
     ]
@@ -261,7 +261,7 @@ def _line(coding: Mapping[str, Any], votes: Sequence[Mapping[str, Any]], stored:
         "at": "" if stored is None else stored.facts["at"].strftime("%Y-%m-%d %H:%M"),
         "deployment": coding["deployment"],
         "origin": coding["origin"],
-        "asked": _asked(coding),
+        "condition": _condition_text(coding),
         "statement": statement_in(stored) or coding["cluster"],
         "text": None if text is None else text[:_EXCERPT] + ("…" if len(text) > _EXCERPT else ""),
         **labels_of(coding),
@@ -269,7 +269,7 @@ def _line(coding: Mapping[str, Any], votes: Sequence[Mapping[str, Any]], stored:
     }
 
 
-def _asked(coding: Mapping[str, Any]) -> str:
+def _condition_text(coding: Mapping[str, Any]) -> str:
     factors = [coding[name] for name in ("task", "perspective", "role", "sentiment") if coding[name] is not None]
     return " / ".join(factors) or str(coding["audit"] or "")
 

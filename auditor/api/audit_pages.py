@@ -52,19 +52,24 @@ async def _list_page(request: web.Request) -> web.Response:
         "audits.html.j2",
         audits=await read_audits(request),
         probes=[
-            {"plan": one.plan, "deployments": ", ".join(config.probed(one)), "every": one.every, "budget": one.budget}
-            for one in config.probes
+            {
+                "plan": probe.plan,
+                "deployments": ", ".join(config.probed(probe)),
+                "every": probe.every,
+                "budget": probe.budget,
+            }
+            for probe in config.probes
         ],
         **_form_fields(config, {}),
     )
 
 
-def _form_fields(config: Config, given: Mapping[str, str]) -> dict[str, Any]:
+def _form_fields(config: Config, filled: Mapping[str, str]) -> dict[str, Any]:
     return {
         "designs": list(Design),
-        "names": [one.name for one in config.deployments],
-        "chosen": given.get("deployment", "").split(","),
-        "given": given,
+        "names": [deployment.name for deployment in config.deployments],
+        "chosen": filled.get("deployment", "").split(","),
+        "filled": filled,
         "factors": {factor: list(levels) for factor, levels in FACTORS.items()},
     }
 
@@ -73,28 +78,28 @@ async def _plan_page(request: web.Request) -> web.Response:
     # A form sends a field for each checked deployment; elsewhere the names are in one field.
     names = ",".join(request.query.getall("deployment", []))
     once = request.clone(rel_url=request.rel_url.update_query({"deployment": names})) if names else request
-    given = known_filters(once, PLAN_FILTERS)
-    config, choice = request.app[CONFIG](), read_choice(given)
+    filters = known_filters(once, PLAN_FILTERS)
+    config, choice = request.app[CONFIG](), read_choice(filters)
     estimated = await estimate_choice(request, choice)
     usd = estimated.total.usd
     if usd and choice.budget_usd is None:
-        given = {**given, "budget_usd": f"{2 * usd:.2f}"}
+        filters = {**filters, "budget_usd": f"{2 * usd:.2f}"}
     return render_page(
         request,
         "audit_plan.html.j2",
         **asdict(estimated),
         plan_command=command("plan", choice, config.file_argument),
-        fields={name: value for name, value in given.items() if value},
-        json="/api/audits/plan?" + urlencode(given),
+        fields={name: value for name, value in filters.items() if value},
+        json="/api/audits/plan?" + urlencode(filters),
         may_start=person_of(request).role.includes(KeyRole.ADMIN),
-        **_form_fields(config, given),
+        **_form_fields(config, filters),
     )
 
 
 async def _start_by_form(request: web.Request) -> web.Response:
     require_role(request, KeyRole.ADMIN)
-    given = await read_form(request, PLAN_FILTERS)
-    raise web.HTTPSeeOther(_address(await start_audit(request, read_choice(given))))
+    fields = await read_form(request, PLAN_FILTERS)
+    raise web.HTTPSeeOther(_address(await start_audit(request, read_choice(fields))))
 
 
 async def _stop_by_form(request: web.Request) -> web.Response:

@@ -105,10 +105,10 @@ async def read_audits(request: web.Request) -> list[AuditEntry]:
     """Return all audits, the newest first; replays are none."""
     async with transaction(request.app[ENGINE]) as connection:
         runs = await read_runs(connection, RunKind.AUDIT)
-        plans = [one for one in await read_plans(connection) if one.design != REPLAY]
+        plans = [plan for plan in await read_plans(connection) if plan.design != REPLAY]
     by_plan: dict[str, list[PlanProgress]] = {}
-    for one in plans:
-        by_plan.setdefault(one.plan_id, []).append(one)
+    for plan in plans:
+        by_plan.setdefault(plan.plan_id, []).append(plan)
     waiting = [run for run in reversed(runs.values()) if run.is_open and run.id not in by_plan]
     return [_waiting_entry(run) for run in waiting] + [
         _audit_entry(parts, runs.get(plan_id)) for plan_id, parts in by_plan.items()
@@ -158,11 +158,11 @@ async def read_audit(request: web.Request) -> AuditBody:
         raise ApiError(400, f"count must be {_COUNT_ALL}.", "invalid_value", "count")
     async with transaction(request.app[ENGINE]) as connection:
         run = (await read_runs(connection, RunKind.AUDIT)).get(plan_id)
-        progress = [one for one in await read_plans(connection, plan_id) if one.design != REPLAY]
+        progress = [part for part in await read_plans(connection, plan_id) if part.design != REPLAY]
     if run is None and not progress:
         raise ApiError(404, "No audit has this id.", "audit_not_found", "id")
     choice = None if run is None else PlanChoice.of_json(run.choice)
-    planned = sum(one.planned for one in progress)
+    planned = sum(part.planned for part in progress)
     is_counted = planned <= MOST_COUNTED or count == _COUNT_ALL
     counts = await _count(request, config, plan_id) if is_counted else _stored_counts(progress)
     return AuditBody(
@@ -193,13 +193,13 @@ async def _count(request: web.Request, config: Config, plan_id: str) -> _PlanCou
     async with open_coders(config, asking=False) as coders:
         ids = [coder.id for coder in coders]
     async with transaction(request.app[ENGINE]) as connection:
-        status = [one for one in await read_status(connection, plan_id) if one.design != REPLAY]
+        status = [calls for calls in await read_status(connection, plan_id) if calls.design != REPLAY]
         spent = await read_spent(connection, plan_id)
         rows = await count_plan(connection, ids, plan_id)
     groups = await asyncio.to_thread(estimate_plan, rows, config.seed)
-    declared = {one.name: one for one in config.deployments}
+    declared = {deployment.name: deployment for deployment in config.deployments}
     return _PlanCounts(
-        deployments=[convert(one, PlanCallsEntry, from_attributes=True) for one in status],
+        deployments=[convert(calls, PlanCallsEntry, from_attributes=True) for calls in status],
         spent={name: _spent_entry(used, declared.get(name)) for name, used in sorted(spent.items())},
         estimates={name: headlines_entry(group) for name, group in sorted(groups.items())},
     )
@@ -219,12 +219,12 @@ def _stored_counts(progress: Sequence[PlanProgress]) -> _PlanCounts:
     return _PlanCounts(
         deployments=[
             PlanCallsEntry(
-                deployment=one.deployment,
-                planned=one.planned,
-                answered=one.answered,
-                remaining=one.planned - one.answered,
+                deployment=part.deployment,
+                planned=part.planned,
+                answered=part.answered,
+                remaining=part.planned - part.answered,
             )
-            for one in progress
+            for part in progress
         ]
     )
 
@@ -252,10 +252,10 @@ async def _need_rows(
 def _compare(
     plan: str, other: str, first: Sequence[Mapping[str, Any]], second: Sequence[Mapping[str, Any]], config: Config
 ) -> AuditPairsBody:
-    own, beside = (sorted({row["deployment"] for row in rows}) for rows in (first, second))
-    pairs = [(name, name) for name in own if name in beside]
-    if not pairs and len(own) == len(beside) == 1:
-        pairs = [(own[0], beside[0])]
+    names, other_names = (sorted({row["deployment"] for row in rows}) for rows in (first, second))
+    pairs = [(name, name) for name in names if name in other_names]
+    if not pairs and len(names) == len(other_names) == 1:
+        pairs = [(names[0], other_names[0])]
     groups = [estimate_plan(rows, config.seed) for rows in (first, second)]
     return AuditPairsBody(
         plan=plan,

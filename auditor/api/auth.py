@@ -85,8 +85,8 @@ class ApiAuth:
 
     def address(self, request: web.Request) -> str:
         """Return the client's address, behind a proxy as the proxy tells it."""
-        told = request.headers.get("x-forwarded-for", "") if self.behind_proxy else ""
-        return told.rpartition(",")[2].strip() or request.remote or ""
+        forwarded = request.headers.get("x-forwarded-for", "") if self.behind_proxy else ""
+        return forwarded.rpartition(",")[2].strip() or request.remote or ""
 
     def is_encrypted(self, request: web.Request) -> bool:
         """Return whether the client's side of the connection is TLS."""

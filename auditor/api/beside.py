@@ -84,14 +84,14 @@ async def _read(request: web.Request) -> tuple[Pairing, tuple[EstimateRow, ...],
         for name in names:
             if name not in known:
                 raise ApiError(404, f"No deployment has the name {name!r}.", "deployment_not_found", "name")
-            found = await read_estimates(
+            estimates = await read_estimates(
                 connection, deployment=name, origin=Origin.PROBE, window=window, condition="all", metric="coverage"
             )
-            row = find_row(found, "coverage", None, None)
+            row = find_row(estimates, "coverage", None, None)
             sides += [] if row is None else [row]
             rows.append([] if row is None else await read_window_of(connection, row.coder, window, name, row.origin))
         pairing = await asyncio.to_thread(pair, *rows)
-        shown = [one.statement for one in pairing.statements[:_MOST]]
+        shown = [entry.statement for entry in pairing.statements[:_MOST]]
         texts = await read_statement_texts(connection, shown)
     return pairing, tuple(sides), texts
 
@@ -100,7 +100,7 @@ async def _page(request: web.Request) -> web.Response:
     pairing, sides, texts = await _read(request)
     names = request.match_info["name"], request.match_info["other"]
     addresses = [deployment_address(name) for name in names]
-    lines = [_line(one) for one in pairing.measures]
+    lines = [_line(measure) for measure in pairing.measures]
     reach = scale_top(
         [abs(end) for line in lines if line["bounds"] for end in (line["bounds"].low, line["bounds"].high)]
     )
@@ -111,7 +111,7 @@ async def _page(request: web.Request) -> web.Response:
         addresses=addresses,
         swapped=beside_address(names[1], names[0]),
         pairing=pairing,
-        conditions=[condition_words(one) for one in pairing.conditions],
+        conditions=[condition_words(condition) for condition in pairing.conditions],
         window=window_names(request.app[CONFIG]())[0],
         axis=interval_axis(-reach, reach, change=True),
         lines=[
@@ -119,39 +119,39 @@ async def _page(request: web.Request) -> web.Response:
                 **line,
                 "bar": interval_bar(line["bounds"], -reach, reach, line["difference"]) if line["bounds"] else "",
                 "sides": [
-                    _share(share, one.name, side, pairing)
-                    for share, side in zip((one.first, one.second), sides, strict=True)
+                    _share(share, measure.name, side, pairing)
+                    for share, side in zip((measure.first, measure.second), sides, strict=True)
                 ],
             }
-            for line, one in zip(lines, pairing.measures, strict=True)
+            for line, measure in zip(lines, pairing.measures, strict=True)
         ],
         statements=[
             {
-                "id": one.statement,
-                "text": texts.get(one.statement, one.statement),
-                "difference": f"{signed(one.difference, 0)} pp",
+                "id": entry.statement,
+                "text": texts.get(entry.statement, entry.statement),
+                "difference": f"{signed(entry.difference, 0)} pp",
                 "sides": [
-                    _share(share, "ber_union_full", side, pairing, statement_id=one.statement)
-                    for share, side in zip((one.first, one.second), sides, strict=True)
+                    _share(share, "ber_union_full", side, pairing, statement_id=entry.statement)
+                    for share, side in zip((entry.first, entry.second), sides, strict=True)
                 ],
             }
-            for one in pairing.statements[:_MOST]
+            for entry in pairing.statements[:_MOST]
         ],
         left_out=max(0, len(pairing.statements) - _MOST),
         json=f"/api{beside_address(*names)}",
     )
 
 
-def _line(one: PairedMeasure) -> dict[str, Any]:
-    found = one.difference
-    if isinstance(found, Insufficient):
-        return {"name": _NAMES[one.name], "difference": DASH, "reason": found.reason, "bounds": None, "n": 0}
+def _line(measure: PairedMeasure) -> dict[str, Any]:
+    difference = measure.difference
+    if isinstance(difference, Insufficient):
+        return {"name": _NAMES[measure.name], "difference": DASH, "reason": difference.reason, "bounds": None, "n": 0}
     return {
-        "name": _NAMES[one.name],
-        "difference": points_text(found.value, found.low, found.high),
+        "name": _NAMES[measure.name],
+        "difference": points_text(difference.value, difference.low, difference.high),
         "reason": "",
-        "bounds": ChartInterval(value=found.value, low=found.low, high=found.high),
-        "n": found.n_statements,
+        "bounds": ChartInterval(value=difference.value, low=difference.low, high=difference.high),
+        "n": difference.n_statements,
     }
 
 
@@ -179,28 +179,28 @@ async def _compare(request: web.Request) -> TwoDeploymentsBody:
         measures={measure.name: _measure_entry(measure) for measure in pairing.measures},
         statements=[
             StatementOfTwoEntry(
-                statement_id=one.statement,
-                statement=texts.get(one.statement),
-                first=UnionCountEntry(union=one.first.events, n=one.first.trials),
-                second=UnionCountEntry(union=one.second.events, n=one.second.trials),
+                statement_id=entry.statement,
+                statement=texts.get(entry.statement),
+                first=UnionCountEntry(union=entry.first.events, n=entry.first.trials),
+                second=UnionCountEntry(union=entry.second.events, n=entry.second.trials),
             )
-            for one in pairing.statements[:_MOST]
+            for entry in pairing.statements[:_MOST]
         ],
     )
 
 
 def _measure_entry(measure: PairedMeasure) -> TwoDeploymentsEntry | MissingTwoDeployments:
     first, second = (EventsEntry(events=share.events, n=share.trials) for share in (measure.first, measure.second))
-    found = measure.difference
-    if isinstance(found, Insufficient):
-        return MissingTwoDeployments(first=first, second=second, missing=found.reason)
+    difference = measure.difference
+    if isinstance(difference, Insufficient):
+        return MissingTwoDeployments(first=first, second=second, missing=difference.reason)
     return TwoDeploymentsEntry(
         first=first,
         second=second,
-        difference=found.value,
-        low=found.low,
-        high=found.high,
-        n_statements=found.n_statements,
+        difference=difference.value,
+        low=difference.low,
+        high=difference.high,
+        n_statements=difference.n_statements,
     )
 
 

@@ -55,9 +55,9 @@ def estimate_cell_of(row: EstimateRow | None, corrected: EstimateRow | None = No
     Parameters
     ----------
     row
-        None if the snapshot has no such row.
+        Row of the measure; None if the snapshot has none.
     corrected
-        The same measure as people's labels correct it.
+        Row of the same measure as people's labels correct it.
     """
     if row is None:
         return EstimateCell(value=DASH, reason=NO_ANSWER)
@@ -94,9 +94,9 @@ def plan_cells_of(plan: str, deployment: str, headlines: PlanHeadlinesEntry) -> 
     Parameters
     ----------
     plan, deployment
-        Whose answers they are.
+        Plan and deployment of the answers.
     headlines
-        Of these answers.
+        Headline measures of these answers.
     """
     cells = {
         "coverage": EstimateCell(

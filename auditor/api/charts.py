@@ -47,25 +47,25 @@ class Point:
     kind: str = ""  #: class of ``charts.css``
 
 
-def interval_bar(found: ChartInterval, low: float, high: float, label: str) -> Markup:
+def interval_bar(interval: ChartInterval, low: float, high: float, label: str) -> Markup:
     """Draw one interval as the row of a table; all rows of the table have the same scale.
 
     Parameters
     ----------
-    found
-        What is drawn.
+    interval
+        Interval that is drawn.
     low, high
         Ends of the scale. Where it passes 0 there is a line at 0.
     label
-        For readers who do not see it.
+        Description for readers who do not see it.
     """
     scale = Scale(low=low, high=high, start=_EDGE, end=BAR - _EDGE)
-    left, right = _ends(scale, found)
+    left, right = _ends(scale, interval)
     zero = mark = ""
     if low < 0 < high:
         zero = f'<line x1="{scale.at(0):g}" x2="{scale.at(0):g}" y1="1" y2="17" class="zero"></line>'
-    if found.value is not None:
-        mark = f'<circle cx="{scale.at(found.value):g}" cy="9" r="3.5" class="mark"></circle>'
+    if interval.value is not None:
+        mark = f'<circle cx="{scale.at(interval.value):g}" cy="9" r="3.5" class="mark"></circle>'
     named = f'role="img" aria-label="{escape(one_line(label))}"' if label else 'aria-hidden="true"'
     # There may be hundreds: written in one piece, which takes a quarter of the time.
     return Markup(  # noqa: S704 -- every text in it is escaped
@@ -189,7 +189,7 @@ class Day:
     """The estimate of one day."""
 
     day: date
-    found: ChartInterval
+    interval: ChartInterval
     text: str  #: shown on hover
     address: str
 
@@ -222,12 +222,12 @@ def _course(
     days: Sequence[Day], reference: ReferenceDays | None, events: Sequence[Event], label: str, width: float
 ) -> Markup:
     height, left, right, top, bottom = 280.0, 34.0, 14.0, 40.0, 34.0
-    moments = [one.day for one in days] + [one.day for one in events]
+    moments = [day.day for day in days] + [event.day for event in events]
     if reference is not None:
         moments += [reference.since, reference.until]
     first, last = min(moments), max(moments)
     across = Scale(low=first.toordinal() - 0.5, high=last.toordinal() + 0.5, start=left, end=width - right)
-    highest = max([0.05, *(one.found.high for one in days)])
+    highest = max([0.05, *(day.interval.high for day in days)])
     up = Scale(low=0, high=min(1.0, highest * 1.05), start=height - bottom, end=top)
     inner: list[Markup] = []
     if reference is not None:
@@ -244,8 +244,8 @@ def _course(
     if reference is not None and reference.rate is not None:
         y = up.at(reference.rate)
         inner.append(svg_element("line", x1=left, x2=width - right, y1=y, y2=y, class_="rate"))
-    inner += [_event(one, across, up, place) for place, one in enumerate(events)]
-    inner += [_day(one, across, up) for one in days]
+    inner += [_event(event, across, up, place) for place, event in enumerate(events)]
+    inner += [_day(day, across, up) for day in days]
     return _svg(width, height, label, inner, "course")
 
 
@@ -257,26 +257,28 @@ def _dates(first: date, last: date, across: Scale, up: Scale) -> Iterator[Markup
         yield svg_element("text", shown, x=across.at(ordinal), y=up.start + 18, class_="tick", text_anchor="middle")
 
 
-def _day(one: Day, across: Scale, up: Scale) -> Markup:
-    x = across.at(one.day.toordinal())
+def _day(day: Day, across: Scale, up: Scale) -> Markup:
+    x = across.at(day.day.toordinal())
     inner = [
-        svg_element("title", one.text),
-        svg_element("line", x1=x, x2=x, y1=up.at(one.found.low), y2=up.at(one.found.high), class_="interval"),
+        svg_element("title", day.text),
+        svg_element("line", x1=x, x2=x, y1=up.at(day.interval.low), y2=up.at(day.interval.high), class_="interval"),
     ]
-    if one.found.value is not None:
-        inner.append(svg_element("circle", cx=x, cy=up.at(one.found.value), r=4, class_="mark"))
-    return svg_element("a", Markup("").join(inner), href=one.address, aria_label=one_line(one.text))
+    if day.interval.value is not None:
+        inner.append(svg_element("circle", cx=x, cy=up.at(day.interval.value), r=4, class_="mark"))
+    return svg_element("a", Markup("").join(inner), href=day.address, aria_label=one_line(day.text))
 
 
-def _event(one: Event, across: Scale, up: Scale, place: int) -> Markup:
-    x = across.at(one.day.toordinal())
+def _event(event: Event, across: Scale, up: Scale, place: int) -> Markup:
+    x = across.at(event.day.toordinal())
     right = x < across.end - 120
-    named = shorten(one.name, 150)
+    named = shorten(event.name, 150)
     inner = [
-        svg_element("line", x1=x, x2=x, y1=up.end - 4, y2=up.start, class_=f"event {one.kind}"),
-        _text(named, x + (4 if right else -4), 12 + 12 * (place % 3), one.kind, anchor="start" if right else "end"),
+        svg_element("line", x1=x, x2=x, y1=up.end - 4, y2=up.start, class_=f"event {event.kind}"),
+        _text(named, x + (4 if right else -4), 12 + 12 * (place % 3), event.kind, anchor="start" if right else "end"),
     ]
-    return svg_element("a", Markup("").join(inner), href=one.address, aria_label=one_line(f"{one.day}: {one.name}"))
+    return svg_element(
+        "a", Markup("").join(inner), href=event.address, aria_label=one_line(f"{event.day}: {event.name}")
+    )
 
 
 def dot_strip(values: Sequence[tuple[float, str]], marked: Iterable[tuple[float, str]], label: str) -> Markup:
@@ -289,7 +291,7 @@ def dot_strip(values: Sequence[tuple[float, str]], marked: Iterable[tuple[float,
     marked
         Shares with a short name.
     label
-        For readers who do not see it.
+        Description for readers who do not see it.
     """
     named = list(marked)
     return _for_each_screen(lambda width: _strip(values, named, label, width), 760.0)
@@ -334,6 +336,6 @@ def _svg(width: float, height: float, label: str, inner: Iterable[Markup], kind:
     )
 
 
-def _ends(scale: Scale, found: ChartInterval) -> tuple[float, float]:
+def _ends(scale: Scale, interval: ChartInterval) -> tuple[float, float]:
     """Return the pixels of an interval's ends."""
-    return scale.at(found.low), scale.at(found.high)
+    return scale.at(interval.low), scale.at(interval.high)

@@ -81,9 +81,9 @@ async def read_facts(request: web.Request) -> DeploymentFacts:
     """
     app, name = request.app, request.match_info["name"]
     config, now = app[CONFIG](), app[CLOCK]()
-    given = known_filters(request, FILTERS)
-    window = check_window(given.get("window"), config)
-    if given.get("origin", ORIGINS[0]) not in ORIGINS:
+    filters = known_filters(request, FILTERS)
+    window = check_window(filters.get("window"), config)
+    if filters.get("origin", ORIGINS[0]) not in ORIGINS:
         raise ApiError(400, f"origin must be one of {', '.join(ORIGINS)}.", "invalid_value", "origin")
     async with transaction(app[ENGINE]) as connection:
         overview = await read_overview(connection, config, now, window, name)
@@ -91,12 +91,12 @@ async def read_facts(request: web.Request) -> DeploymentFacts:
             raise ApiError(404, "No deployment has this name.", "deployment_not_found", "name")
         stored = await read_estimates(connection, deployment=name)
         audits = sorted({row.condition for row in stored if row.origin == Origin.CLIENT and row.metric == "coverage"})
-        choice = _choose(given, window, stored, audits)
+        choice = _choose(filters, window, stored, audits)
         rows, longest = choice.of(stored, window), choice.of(stored, window_names(config)[0])
         labels = await _labels(connection, find_row(choice.pooled(rows), "coverage", None, None))
         pooled = find_row(choice.pooled(longest), "ber", "union", "full")
         over_time = await _over_time(connection, pooled, config, now)
-        found = await read_findings(connection, deployment=name)
+        findings = await read_findings(connection, deployment=name)
     days, referred = await asyncio.to_thread(over_time.estimate, config.seed)
     return DeploymentFacts(
         overview=overview.deployments[0],
@@ -111,16 +111,16 @@ async def read_facts(request: web.Request) -> DeploymentFacts:
         reference=over_time.reference,
         referred=referred,
         references=over_time.references,
-        findings=found,
+        findings=findings,
     )
 
 
 def _choose(
-    given: Mapping[str, str], window: str, stored: Sequence[EstimateRow], audits: Sequence[str]
+    filters: Mapping[str, str], window: str, stored: Sequence[EstimateRow], audits: Sequence[str]
 ) -> ChosenAnswers:
     known = {row.origin for row in stored if row.metric == "coverage"}
-    origin = given.get("origin") or next((one for one in ORIGINS if one in known), ORIGINS[0])
-    audit = given.get("audit") or (audits[0] if audits else "")
+    origin = filters.get("origin") or next((name for name in ORIGINS if name in known), ORIGINS[0])
+    audit = filters.get("audit") or (audits[0] if audits else "")
     return ChosenAnswers(origin=origin, window=window, audit=audit if origin == Origin.CLIENT else "")
 
 

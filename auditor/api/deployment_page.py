@@ -56,7 +56,7 @@ async def _page(request: web.Request) -> web.Response:
         now=request.app[CLOCK](),
         choice=choice,
         choices={"origin": ORIGINS, "window": window_names(config), "audit": facts.audits},
-        others=[one.name for one in config.deployments if one.name != name],
+        others=[deployment.name for deployment in config.deployments if deployment.name != name],
         address=deployment_address(name),
         coverage=share_cell_of(find_row(pooled, "coverage", None, None)),
         layers=layers,
@@ -66,7 +66,7 @@ async def _page(request: web.Request) -> web.Response:
         categories=condition_lines(facts, lambda row: row.condition.startswith(f"{CATEGORY}=")),
         course=course_chart(facts),
         drift=drift_state(facts.signals),
-        findings=[finding_line(one) for one in facts.findings],
+        findings=[finding_line(finding) for finding in facts.findings],
         references=facts.references,
         peers=list(peer_lines(facts.signals)),
         uncoded=list(uncoded_lines(facts.longest)),
@@ -83,31 +83,31 @@ async def _page(request: web.Request) -> web.Response:
 async def _show(request: web.Request) -> DeploymentBody:
     facts = await read_facts(request)
     head = asdict(deployment_entry(facts.overview, facts.signals))
-    references = [reference_entry(one, in_force=place == 0) for place, one in enumerate(facts.references)]
+    references = [reference_entry(reference, in_force=place == 0) for place, reference in enumerate(facts.references)]
     return DeploymentBody(
         **{**head, "estimates": [estimate_json(row) for row in facts.rows]},
         as_of=facts.as_of.isoformat() if facts.as_of else None,
         origin=facts.choice.origin,
         window=facts.choice.window,
         labels=[LabelPairEntry(sel=sel, elab=elab, n=n) for (sel, elab), n in sorted(facts.labels.items())],
-        days=[_day_entry(one) for one in facts.days],
+        days=[_day_entry(day) for day in facts.days],
         references=references,
-        findings=[finding_entry(one) for one in facts.findings],
+        findings=[finding_entry(finding) for finding in facts.findings],
     )
 
 
-def _day_entry(one: DayEstimate) -> DayRateEntry | MissingDayRate:
-    day, found = one.day.isoformat(), one.estimate
-    if isinstance(found, Insufficient):
-        return MissingDayRate(day=day, missing=found.reason)
+def _day_entry(estimate: DayEstimate) -> DayRateEntry | MissingDayRate:
+    day, rate = estimate.day.isoformat(), estimate.estimate
+    if isinstance(rate, Insufficient):
+        return MissingDayRate(day=day, missing=rate.reason)
     return DayRateEntry(
         day=day,
-        value=found.value,
-        low=found.low,
-        high=found.high,
-        n=found.n,
-        n_statements=found.n_statements,
-        method=found.method,
+        value=rate.value,
+        low=rate.low,
+        high=rate.high,
+        n=rate.n,
+        n_statements=rate.n_statements,
+        method=rate.method,
     )
 
 

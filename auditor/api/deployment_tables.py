@@ -108,12 +108,12 @@ def condition_parts(facts: DeploymentFacts) -> dict[str, Any]:
 
 def condition_lines(facts: DeploymentFacts, is_wanted: Callable[[EstimateRow], bool]) -> list[dict[str, Any]]:
     """Return the lines of the wanted conditions, levels or categories, the highest union rate first."""
-    found: dict[str, list[EstimateRow]] = {}
+    by_condition: dict[str, list[EstimateRow]] = {}
     for row in facts.longest:
         if is_wanted(row):
-            found.setdefault(row.condition, []).append(row)
+            by_condition.setdefault(row.condition, []).append(row)
     base = find_row((row for row in facts.longest if row.condition == AT_BASELINE), "dni", None, "eligible")
-    lines = [_line(name, rows, base) for name, rows in found.items()]
+    lines = [_line(name, rows, base) for name, rows in by_condition.items()]
     lines.sort(key=lambda line: (line["union"].order is None, -(line["union"].order or 0.0), line["name"]))
     top = scale_top([line["union"].bounds.high for line in lines if line["union"].bounds is not None])
     axis = interval_axis(0, top)
@@ -146,10 +146,10 @@ def _flip(dni: EstimateRow | None, base: EstimateRow | None) -> str:
 def course_chart(facts: DeploymentFacts) -> dict[str, Any] | None:
     """Return the chart of the days, with the reference, releases and alarms, and the days without a rate."""
     pooled = find_row(facts.choice.pooled(facts.longest), "ber", "union", "full")
-    known = [one for one in facts.days if isinstance(one.estimate, Estimate)]
+    known = [day for day in facts.days if isinstance(day.estimate, Estimate)]
     if pooled is None or not known:
         return None
-    days = [_day(one.day, one.estimate, pooled) for one in known if isinstance(one.estimate, Estimate)]
+    days = [_day(day.day, day.estimate, pooled) for day in known if isinstance(day.estimate, Estimate)]
     first = facts.days[0].day
     reference, rate = facts.reference, facts.referred if isinstance(facts.referred, Estimate) else None
     drawn = reference
@@ -157,10 +157,10 @@ def course_chart(facts: DeploymentFacts) -> dict[str, Any] | None:
         # A reference before the first day is only a line.
         ends = (first, first) if reference.until < first else (max(first, reference.since), reference.until)
         drawn = ReferenceDays(since=ends[0], until=ends[1], rate=None if rate is None else rate.value)
-    events = [one for one in _events(facts) if one.day >= first]
+    events = [event for event in _events(facts) if event.day >= first]
     return {
         "chart": time_course(days, drawn, events, "Union rate by day, with 95 % intervals"),
-        "without": sum(isinstance(one.estimate, Insufficient) for one in facts.days),
+        "without": sum(isinstance(day.estimate, Insufficient) for day in facts.days),
         "rate": None if rate is None else percent(rate.value),
         "basis": "" if rate is None else f"n = {rate.n:,}",
         "address": "" if reference is None else _answers_between(pooled, reference.since, reference.until),
@@ -170,21 +170,21 @@ def course_chart(facts: DeploymentFacts) -> dict[str, Any] | None:
 
 
 def _events(facts: DeploymentFacts) -> Iterator[Event]:
-    for one in facts.references:
-        if one.release or one.accepted_by:
-            name = f"release {one.release}" if one.release else "new reference"
-            yield Event(day=one.since, name=name, address="#drift", kind="release")
+    for reference in facts.references:
+        if reference.release or reference.accepted_by:
+            name = f"release {reference.release}" if reference.release else "new reference"
+            yield Event(day=reference.since, name=name, address="#drift", kind="release")
     for finding in facts.findings:
         name = f"{finding.level}: {MEASURES.get(finding.metric, finding.metric)}"
         yield Event(day=finding.day, name=name, address=f"/findings/{finding.id}", kind="alarm")
 
 
-def _day(day: date, found: Estimate, pooled: EstimateRow) -> Day:
-    value = None if BOUNDS_ONLY in found.flags else found.value
-    text = f"{day}: {percent(found.value)} [{100 * found.low:.1f}, {100 * found.high:.1f}], n = {found.n}"
+def _day(day: date, estimate: Estimate, pooled: EstimateRow) -> Day:
+    value = None if BOUNDS_ONLY in estimate.flags else estimate.value
+    text = f"{day}: {percent(estimate.value)} [{100 * estimate.low:.1f}, {100 * estimate.high:.1f}], n = {estimate.n}"
     return Day(
         day=day,
-        found=ChartInterval(value=value, low=found.low, high=found.high),
+        interval=ChartInterval(value=value, low=estimate.low, high=estimate.high),
         text=text,
         address=_answers_between(pooled, day, day),
     )
@@ -196,16 +196,16 @@ def _answers_between(pooled: EstimateRow, first: date, last: date) -> str:
     return answers_of(pooled, **span)
 
 
-def finding_line(one: Finding) -> dict[str, Any]:
+def finding_line(finding: Finding) -> dict[str, Any]:
     """Return a finding in words."""
-    change = "" if one.value is None else f"{points(one.value)} against the reference"
+    change = "" if finding.value is None else f"{points(finding.value)} against the reference"
     return {
-        "address": f"/findings/{one.id}",
-        "day": one.day.isoformat(),
-        "level": one.level,
-        "measure": MEASURES.get(one.metric, one.metric),
+        "address": f"/findings/{finding.id}",
+        "day": finding.day.isoformat(),
+        "level": finding.level,
+        "measure": MEASURES.get(finding.metric, finding.metric),
         "change": change,
-        "state": one.state,
+        "state": finding.state,
     }
 
 
@@ -214,10 +214,12 @@ def peer_lines(rows: Sequence[EstimateRow]) -> Iterator[dict[str, Any]]:
     for row in rows:
         if row.metric != "peer_deviation":
             continue
-        own = [one for one in rows if one.metric == "peer_verdict" and one.condition == row.condition]
-        own = [one for one in own if one.detail.get("method") == row.detail.get("method")]
-        given = next((str(one.detail["verdict"]) for one in own if one.value == 1.0), "")
-        reason = row.missing or next((one.missing for one in own if one.missing), "")
+        verdicts = [
+            verdict for verdict in rows if verdict.metric == "peer_verdict" and verdict.condition == row.condition
+        ]
+        verdicts = [verdict for verdict in verdicts if verdict.detail.get("method") == row.detail.get("method")]
+        text = next((str(verdict.detail["verdict"]) for verdict in verdicts if verdict.value == 1.0), "")
+        reason = row.missing or next((verdict.missing for verdict in verdicts if verdict.missing), "")
         known = row.value is not None and row.low is not None and row.high is not None
         yield {
             "domain": as_words(str(row.detail.get("domain", row.condition))),
@@ -225,7 +227,7 @@ def peer_lines(rows: Sequence[EstimateRow]) -> Iterator[dict[str, Any]]:
             "peers": ", ".join(map(str, row.detail.get("peers", ()))),
             "deviation": f"{row.value:+.3g} [{row.low:+.3g}, {row.high:+.3g}]" if known else "",
             "n": row.n,
-            "verdict": given,
+            "verdict": text,
             "reason": reason or "",
         }
 

@@ -42,7 +42,9 @@ async def _list(request: web.Request) -> DeploymentsBody:
     return DeploymentsBody(
         as_of=overview.as_of.isoformat() if overview.as_of else None,
         window=overview.window,
-        deployments=[deployment_entry(one, known.get(one.name, ())) for one in overview.deployments],
+        deployments=[
+            deployment_entry(deployment, known.get(deployment.name, ())) for deployment in overview.deployments
+        ],
         week=week.as_entry(),
     )
 
@@ -50,8 +52,8 @@ async def _list(request: web.Request) -> DeploymentsBody:
 OPERATIONS: Final = (_list,)
 
 
-def check_window(given: str | None, config: Config) -> str:
-    """Return the name of a window: the given one, or the longest.
+def check_window(window: str | None, config: Config) -> str:
+    """Return the name of a window: ``window``, or the longest where it is None.
 
     Raises
     ------
@@ -59,9 +61,9 @@ def check_window(given: str | None, config: Config) -> str:
         400: no such window is configured.
     """
     names = window_names(config)
-    if given is not None and given not in names:
+    if window is not None and window not in names:
         raise ApiError(400, f"window must be one of {', '.join(names)}.", "invalid_value", "window")
-    return given or names[0]
+    return window or names[0]
 
 
 def deployment_entry(overview: DeploymentOverview, signals: Sequence[EstimateRow]) -> DeploymentEntry:

@@ -32,10 +32,10 @@ _FILTERS: Final = {**dict.fromkeys(FILTERS, str), "origin": Annotated[str, one_o
 
 @get("/api/exchanges", "Stored exchanges, the newest first", filters=_FILTERS)
 async def _list(request: web.Request) -> ExchangesBody:
-    given = known_filters(request, _FILTERS)
-    limit = optional_limit(given.get("limit"), usual=_DEFAULT_PAGE, most=MAX_PAGE)
-    after = optional_id(given.get("after"), "after")
-    equal = {name: given[name] for name in FILTERS if name in given}
+    filters = known_filters(request, _FILTERS)
+    limit = optional_limit(filters.get("limit"), default=_DEFAULT_PAGE, most=MAX_PAGE)
+    after = optional_id(filters.get("after"), "after")
+    equal = {name: filters[name] for name in FILTERS if name in filters}
     if equal.get("origin", Origin.CLIENT) not in list(Origin):
         raise ApiError(400, f"origin must be one of {', '.join(Origin)}.", "invalid_value", "origin")
     async with transaction(request.app[ENGINE]) as connection:

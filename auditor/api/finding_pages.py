@@ -66,11 +66,13 @@ async def _list_page(request: web.Request) -> web.Response:
     wanted = {name: value for name, value in known_filters(request, FILTERS).items() if value}
     now = request.app[CLOCK]()
     async with transaction(request.app[ENGINE]) as connection:
-        found = await read_findings(connection, **wanted)
+        findings = await read_findings(connection, **wanted)
         actions = await read_actions(connection)
     config = request.app[CONFIG]()
     choices = {
-        "deployment": sorted({one.name for one in config.deployments} | {one.deployment for one in found}),
+        "deployment": sorted(
+            {finding.name for finding in config.deployments} | {finding.deployment for finding in findings}
+        ),
         "metric": list(_NAMES),
         "level": list(_LEVELS),
         "state": list(_STATES),
@@ -78,47 +80,47 @@ async def _list_page(request: web.Request) -> web.Response:
     return render_page(
         request,
         "findings.html.j2",
-        findings=[finding_line(one, now) for one in found],
+        findings=[finding_line(finding, now) for finding in findings],
         shown=wanted,
         choices=choices,
-        actions=[_action_line(one) for one in reversed(actions[-_SHOWN_ACTIONS:])],
+        actions=[_action_line(finding) for finding in reversed(actions[-_SHOWN_ACTIONS:])],
         json="/api/findings" + (f"?{urlencode(wanted)}" if wanted else ""),
     )
 
 
-def _action_line(one: StoredAction) -> dict[str, Any]:
-    ended = f"ended {moment_text(one.ended_at)}: {one.ended_because}" if one.ended_at is not None else ""
+def _action_line(action: StoredAction) -> dict[str, Any]:
+    ended = f"ended {moment_text(action.ended_at)}: {action.ended_because}" if action.ended_at is not None else ""
     return {
-        "finding": one.finding_id,
-        "route": one.route,
-        "deployment": one.deployment,
-        "what": one.kind.replace("_", " ") + (" (dry run)" if one.dry_run else ""),
-        "moved": f"{percent(one.share)} to {', '.join(one.to)}" if one.kind == "shift_weight" else "",
-        "began": moment_text(one.began_at),
-        "state": ended or f"in force until {moment_text(one.expires_at)}",
+        "finding": action.finding_id,
+        "route": action.route,
+        "deployment": action.deployment,
+        "what": action.kind.replace("_", " ") + (" (dry run)" if action.dry_run else ""),
+        "moved": f"{percent(action.share)} to {', '.join(action.to)}" if action.kind == "shift_weight" else "",
+        "began": moment_text(action.began_at),
+        "state": ended or f"in force until {moment_text(action.expires_at)}",
     }
 
 
-def finding_line(one: Finding, now: datetime) -> dict[str, Any]:
+def finding_line(finding: Finding, now: datetime) -> dict[str, Any]:
     """Return what a list says of a finding, as text."""
     return {
-        "id": one.id,
-        "deployment": one.deployment,
-        "measure": _NAMES.get(one.metric, one.metric),
-        "direction": "rose" if one.evidence.get("direction") == "up" else "fell",
-        "level": one.level,
-        "state": one.state,
-        "since": _day(one.day),
-        "change": _change(one),
-        "silenced": moment_text(one.silenced_until) if one.silenced_until and one.is_silenced(now) else "",
+        "id": finding.id,
+        "deployment": finding.deployment,
+        "measure": _NAMES.get(finding.metric, finding.metric),
+        "direction": "rose" if finding.evidence.get("direction") == "up" else "fell",
+        "level": finding.level,
+        "state": finding.state,
+        "since": _day(finding.day),
+        "change": _change(finding),
+        "silenced": moment_text(finding.silenced_until) if finding.silenced_until and finding.is_silenced(now) else "",
     }
 
 
-def _change(one: Finding) -> str:
+def _change(finding: Finding) -> str:
     """Write the change against the reference with its interval, in percentage points."""
-    if one.value is None or one.low is None or one.high is None:
+    if finding.value is None or finding.low is None or finding.high is None:
         return ""
-    return points_text(one.value, one.low, one.high)
+    return points_text(finding.value, finding.low, finding.high)
 
 
 async def _finding_page(request: web.Request) -> web.Response:
@@ -128,7 +130,7 @@ async def _finding_page(request: web.Request) -> web.Response:
         finding = await need_finding(connection, request)
         events = await read_events(connection, finding.id)
         references = await read_references(connection, finding.coder, finding.deployment)
-        reference = next((one for one in references if one.id == finding.reference_id), None)
+        reference = next((reference for reference in references if reference.id == finding.reference_id), None)
         spans = [] if reference is None else await _spans(connection, finding, reference)
     evidence = finding.evidence
     return render_page(
@@ -149,7 +151,7 @@ async def _finding_page(request: web.Request) -> web.Response:
             "until": _day(date.fromisoformat(evidence["reference"]["until"])),
             "release": reference.release if reference else None,
         },
-        events=[_event_line(one) for one in events],
+        events=[_event_line(event) for event in events],
         can_act=person_of(request).role.includes(KeyRole.REVIEWER) and finding.state != "answered",
         named=person_of(request).key_id is None,
         silences=_SILENCES,
@@ -173,7 +175,7 @@ async def _spans(connection: AsyncConnection, finding: Finding, reference: Store
     """Count the answers before and after, each with the address of their list."""
     if finding.metric not in _COUNTED:
         return []
-    told, top, base = _COUNTED[finding.metric]
+    heading, top, base = _COUNTED[finding.metric]
     until = reference.until or finding.window_since - timedelta(days=1)
     out = []
     for title, first, last in (("before", reference.since, until), ("after", finding.window_since, finding.day)):
@@ -190,7 +192,7 @@ async def _spans(connection: AsyncConnection, finding: Finding, reference: Store
                 "counted": counted,
                 "of": of,
                 "share": percent(counted / of) if of else "",
-                "told": told,
+                "heading": heading,
                 "answers": "/answers?" + urlencode(query),
             }
         )
@@ -209,16 +211,16 @@ def _days(first: date, last: date) -> str:
 async def _act(request: web.Request) -> web.Response:
     """Take the action of the form, and show the finding."""
     require_role(request, KeyRole.REVIEWER)
-    given: dict[str, Any] = {name: value for name, value in (await read_form(request, _FORM)).items() if value.strip()}
-    person = acting_person(request, {"by": person_of(request).name, **given}, "who acts")
-    days = given.get("days")
+    fields: dict[str, Any] = {name: value for name, value in (await read_form(request, _FORM)).items() if value.strip()}
+    person = acting_person(request, {"by": person_of(request).name, **fields}, "who acts")
+    days = fields.get("days")
     if days is not None and days not in {str(each) for each in _SILENCES}:
         raise ApiError(400, f"days must be one of {', '.join(map(str, _SILENCES))}.", "invalid_value", "days")
-    name = read_action(given.get("action"))
+    name = read_action(fields.get("action"))
     action = FindingAction(
         name=name,
         person=person,
-        accepted=AcceptedReference(since=optional_day(given, "since"), release=optional_text(given, "release")),
+        accepted=AcceptedReference(since=optional_day(fields, "since"), release=optional_text(fields, "release")),
         until=person.now + timedelta(days=int(days)) if days and name == "silence" else None,
     )
     async with transaction(request.app[ENGINE]) as connection:

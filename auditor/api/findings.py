@@ -83,19 +83,19 @@ async def _show(request: web.Request) -> FindingBody:
     role=KeyRole.REVIEWER,
 )
 async def _answer(request: web.Request) -> FindingBody:
-    given = await read_object(request, FindingActionRequest)
+    fields = await read_object(request, FindingActionRequest)
     action = FindingAction(
-        name=read_action(given.get("action")),
-        person=acting_person(request, given, "who takes this action"),
-        accepted=AcceptedReference(since=optional_day(given, "since"), release=optional_text(given, "release")),
-        until=_until(given),
+        name=read_action(fields.get("action")),
+        person=acting_person(request, fields, "who takes this action"),
+        accepted=AcceptedReference(since=optional_day(fields, "since"), release=optional_text(fields, "release")),
+        until=_until(fields),
     )
     async with transaction(request.app[ENGINE]) as connection:
         await take_action(connection, request, action)
         return await _shown(connection, await need_finding(connection, request))
 
 
-def acting_person(request: web.Request, given: dict[str, Any], meaning: str) -> Person:
+def acting_person(request: web.Request, fields: dict[str, Any], meaning: str) -> Person:
     """Return who acts, with a note; ``meaning`` is what an error says about a missing name.
 
     Raises
@@ -103,9 +103,9 @@ def acting_person(request: web.Request, given: dict[str, Any], meaning: str) -> 
     ApiError
         400 or 403.
     """
-    by = acting_name(request, optional_text(given, "by"), "by")
+    by = acting_name(request, optional_text(fields, "by"), "by")
     return Person(
-        by=required_text({"by": by}, "by", meaning), note=optional_text(given, "note"), now=request.app[CLOCK]()
+        by=required_text({"by": by}, "by", meaning), note=optional_text(fields, "note"), now=request.app[CLOCK]()
     )
 
 
@@ -119,7 +119,7 @@ class FindingAction:
     until: datetime | None
 
 
-def read_action(given: object) -> str:
+def read_action(name: object) -> str:
     """Return the name of an action.
 
     Raises
@@ -127,13 +127,13 @@ def read_action(given: object) -> str:
     ApiError
         400: there is no such action.
     """
-    if not isinstance(given, str) or given not in _ACTIONS:
+    if not isinstance(name, str) or name not in _ACTIONS:
         raise ApiError(400, f"action must be one of {', '.join(_ACTIONS)}.", "invalid_value", "action")
-    return given
+    return name
 
 
-def _until(given: dict[str, Any]) -> datetime | None:
-    text = optional_text(given, "until")
+def _until(fields: dict[str, Any]) -> datetime | None:
+    text = optional_text(fields, "until")
     try:
         until = None if text is None else datetime.fromisoformat(text)
     except ValueError:
@@ -175,10 +175,10 @@ async def need_finding(connection: AsyncConnection, request: web.Request, *, cha
     ApiError
         404.
     """
-    found = await read_finding(connection, request.match_info["id"], changing=changing)
-    if found is None:
+    finding = await read_finding(connection, request.match_info["id"], changing=changing)
+    if finding is None:
         raise ApiError(404, "No finding has this id.", "finding_not_found", "id")
-    return found
+    return finding
 
 
 async def _shown(connection: AsyncConnection, finding: Finding) -> FindingBody:
@@ -210,10 +210,10 @@ async def _list_references(request: web.Request) -> ReferencesBody:
 )
 async def _accept_unasked(request: web.Request) -> ReferenceEntry:
     """Accept a reference, and request new estimates."""
-    given = await read_object(request, ReferenceRequest)
-    deployment = required_text(given, "deployment", "whose reference it is")
-    person = acting_person(request, given, "who accepts it")
-    accepted = AcceptedReference(since=optional_day(given, "since"), release=optional_text(given, "release"))
+    fields = await read_object(request, ReferenceRequest)
+    deployment = required_text(fields, "deployment", "whose reference it is")
+    person = acting_person(request, fields, "who accepts it")
+    accepted = AcceptedReference(since=optional_day(fields, "since"), release=optional_text(fields, "release"))
     async with transaction(request.app[ENGINE]) as connection:
         try:
             reference = await accept_unasked(connection, request.app[CONFIG](), deployment, accepted, person)

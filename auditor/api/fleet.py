@@ -82,8 +82,8 @@ async def _page(request: web.Request) -> web.Response:
     if wants_page(request) and not request.query and await is_new(app[ENGINE]):
         raise web.HTTPSeeOther("/start")
     config, now = app[CONFIG](), app[CLOCK]()
-    given = known_filters(request, ("origin", "rubric", "window", "sort"))
-    chosen = _check(given, config)
+    filters = known_filters(request, ("origin", "rubric", "window", "sort"))
+    chosen = _check(filters, config)
     async with transaction(app[ENGINE]) as connection:
         overview = await read_overview(connection, config, now, chosen["window"])
         signals = await read_signals(connection, week_window(config))
@@ -96,17 +96,19 @@ async def _page(request: web.Request) -> web.Response:
         request,
         "fleet.html.j2",
         **_context(overview, config),
-        sections=[_section(origin, shown, given) for origin in _ORIGINS if any(row.origin == origin for row in shown)],
+        sections=[
+            _section(origin, shown, filters) for origin in _ORIGINS if any(row.origin == origin for row in shown)
+        ],
         empty=not shown,
         choices=_choices(config, chosen),
-        sort=given.get("sort", ""),
+        sort=filters.get("sort", ""),
         week=week,
         now=now,
-        json="/api/deployments?" + urlencode({name: value for name, value in given.items() if name == "window"}),
+        json="/api/deployments?" + urlencode({name: value for name, value in filters.items() if name == "window"}),
     )
 
 
-def _check(given: Mapping[str, str], config: Config) -> dict[str, str]:
+def _check(filters: Mapping[str, str], config: Config) -> dict[str, str]:
     """Check the filters.
 
     Raises
@@ -120,10 +122,10 @@ def _check(given: Mapping[str, str], config: Config) -> dict[str, str]:
         "window": window_names(config),
         "sort": tuple(f"{sign}{name}" for name in _ORDERS for sign in ("", "-")),
     }
-    for name, value in given.items():
+    for name, value in filters.items():
         if value not in allowed[name]:
             raise ApiError(400, f"{name} must be one of {', '.join(allowed[name])}.", "invalid_value", name)
-    return {name: given.get(name, "") for name in allowed} | {"window": given.get("window", allowed["window"][0])}
+    return {name: filters.get(name, "") for name in allowed} | {"window": filters.get("window", allowed["window"][0])}
 
 
 def _choices(config: Config, chosen: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -137,7 +139,7 @@ def _choices(config: Config, chosen: Mapping[str, str]) -> list[dict[str, Any]]:
 
 def _context(overview: Overview, config: Config) -> dict[str, Any]:
     refused = divergence_refusal(config.panel.judges)
-    parts = [part for one in overview.deployments for part in one.parts]
+    parts = [part for deployment in overview.deployments for part in deployment.parts]
     return {
         "as_of": overview.as_of,
         "window": overview.window,
@@ -154,28 +156,30 @@ def _context(overview: Overview, config: Config) -> dict[str, Any]:
             "probe", "coding", "selection", "elaboration", "BER_union", "OED, UED", "IR", "DNI", "interval", "coverage",
             "drift", "verdict", "window", "rubric", "origin",
         ),
-        "open": [one for one in overview.deployments if one.reasons or one.next_command],
+        "open": [deployment for deployment in overview.deployments if deployment.reasons or deployment.next_command],
     }  # fmt: skip
 
 
 def _rows(overview: Overview, signals: Mapping[str, Sequence[EstimateRow]]) -> Iterator[FleetRow]:
-    for one in overview.deployments:
-        found: dict[tuple[str, str], list[EstimateRow]] = {}
-        for row in one.headlines:
+    for deployment in overview.deployments:
+        headlines: dict[tuple[str, str], list[EstimateRow]] = {}
+        for row in deployment.headlines:
             audit = row.condition if row.origin == Origin.CLIENT else ""
-            found.setdefault((row.origin, audit), []).append(row)
+            headlines.setdefault((row.origin, audit), []).append(row)
         # A deployment without estimates is shown as well: with its reasons.
-        if not any(origin == Origin.PROBE for origin, _ in found) and (one.progress.planned or not found):
-            found[Origin.PROBE, ""] = []
-        for (origin, audit), rows in found.items():
-            yield _row(one, origin, audit, rows, signals.get(one.name, ()))
+        if not any(origin == Origin.PROBE for origin, _ in headlines) and (
+            deployment.progress.planned or not headlines
+        ):
+            headlines[Origin.PROBE, ""] = []
+        for (origin, audit), rows in headlines.items():
+            yield _row(deployment, origin, audit, rows, signals.get(deployment.name, ()))
 
 
 def _row(
-    one: DeploymentOverview, origin: str, audit: str, rows: Sequence[EstimateRow], signals: Sequence[EstimateRow]
+    overview: DeploymentOverview, origin: str, audit: str, rows: Sequence[EstimateRow], signals: Sequence[EstimateRow]
 ) -> FleetRow:
-    part = next((part for part in one.parts if part.origin == origin), None)
-    declared = one.deployment
+    part = next((part for part in overview.parts if part.origin == origin), None)
+    declared = overview.deployment
     about = [declared.vendor, declared.weights or declared.model] if declared else ["no longer configured"]
     ir, dni = (
         estimate_cell_of(find_row(rows, name, None, "eligible"), find_row(rows, f"{name}_corrected", None, "eligible"))
@@ -183,12 +187,12 @@ def _row(
     )
     is_probe = origin == Origin.PROBE
     return FleetRow(
-        name=one.name,
+        name=overview.name,
         about=" · ".join(text for text in about if text),
         origin=origin,
         rubric=rows[0].rubric if rows else "",
         audit=audit,
-        address=deployment_address(one.name),
+        address=deployment_address(overview.name),
         union=estimate_cell_of(find_row(rows, "ber", "union", "full")),
         ir=ir,
         dni=dni,
@@ -196,26 +200,26 @@ def _row(
         drift=drift_state(signals if is_probe else ()),
         peers=peer_verdicts([row for row in signals if row.origin == origin]),
         last_at=part.seen.last_at if part else None,
-        planned=one.progress.planned if is_probe else 0,
-        answered=one.progress.answered,
+        planned=overview.progress.planned if is_probe else 0,
+        answered=overview.progress.answered,
         coded=part.coded if part else 0,
         waiting=part.waiting if part else 0,
     )
 
 
-def _section(origin: str, rows: Sequence[FleetRow], given: Mapping[str, str]) -> dict[str, Any]:
-    own = [row for row in rows if row.origin == origin]
-    sort = given.get("sort", "union")
-    own = _sorted(own, sort)
-    top = scale_top([row.union.bounds.high for row in own if row.union.bounds is not None])
+def _section(origin: str, rows: Sequence[FleetRow], filters: Mapping[str, str]) -> dict[str, Any]:
+    shown = [row for row in rows if row.origin == origin]
+    sort = filters.get("sort", "union")
+    shown = _sorted(shown, sort)
+    top = scale_top([row.union.bounds.high for row in shown if row.union.bounds is not None])
     return {
         "origin": origin,
         "title": _SECTIONS[origin],
-        "rows": own,
-        "bars": [_bar(row, top) for row in own],
+        "rows": shown,
+        "bars": [_bar(row, top) for row in shown],
         "axis": interval_axis(0, top),
-        "sorts": {name: _sort_link(name, sort, given) for name in _ORDERS},
-        "map": _map(own),
+        "sorts": {name: _sort_link(name, sort, filters) for name in _ORDERS},
+        "map": _map(shown),
     }
 
 
@@ -233,17 +237,17 @@ def _bar(row: FleetRow, top: float) -> Any:
     return interval_bar(row.union.bounds, 0, top, f"{row.name}: {row.union.text}")
 
 
-def _sort_link(name: str, sort: str, given: Mapping[str, str]) -> dict[str, str]:
+def _sort_link(name: str, sort: str, filters: Mapping[str, str]) -> dict[str, str]:
     """Return the address that sorts by a column, and how it is sorted now in the words of ``aria-sort``."""
     rising = name in _RISING
     if sort == name:
-        return {"address": _with_sort(given, f"-{name}"), "now": "ascending" if rising else "descending"}
+        return {"address": _with_sort(filters, f"-{name}"), "now": "ascending" if rising else "descending"}
     now = "" if sort != f"-{name}" else "descending" if rising else "ascending"
-    return {"address": _with_sort(given, name), "now": now}
+    return {"address": _with_sort(filters, name), "now": now}
 
 
-def _with_sort(given: Mapping[str, str], sort: str) -> str:
-    return "/?" + urlencode({**given, "sort": sort})
+def _with_sort(filters: Mapping[str, str], sort: str) -> str:
+    return "/?" + urlencode({**filters, "sort": sort})
 
 
 def _map(rows: Sequence[FleetRow]) -> Any:

@@ -105,8 +105,8 @@ async def _read_store(
         uncoded = await read_estimates(connection, metric="uncoded_responses", window=longest)
         seen = await count_seen(connection, (now - _JUDGED).astimezone(UTC).date())
     store = StorageEntry(
-        bytes=sum(one.bytes for one in sizes),
-        tables=[convert(one, TableSizeEntry, from_attributes=True) for one in sizes],
+        bytes=sum(table.bytes for table in sizes),
+        tables=[convert(table, TableSizeEntry, from_attributes=True) for table in sizes],
         retention=RetentionEntry(
             content=format_duration(config.retention.content),
             facts=format_duration(config.retention.facts),
@@ -127,11 +127,11 @@ def _uncoded(rows: Sequence[EstimateRow]) -> list[UncodedEntry]:
     Answers that wait for coding have no list.
     """
     counts: Counter[tuple[str, str]] = Counter()
-    found: dict[tuple[str, str], EstimateRow] = {}
+    row_of: dict[tuple[str, str], EstimateRow] = {}
     for row in rows:
         key = (row.layer or "both", str(row.detail.get("reason")))
         counts[key] += row.n
-        found[key] = row
+        row_of[key] = row
     return [
         UncodedEntry(
             layer=layer,
@@ -139,7 +139,7 @@ def _uncoded(rows: Sequence[EstimateRow]) -> list[UncodedEntry]:
             n=counts[layer, reason],
             answers=None if reason == WAITING else _answers_without_label(row),
         )
-        for (layer, reason), row in sorted(found.items())
+        for (layer, reason), row in sorted(row_of.items())
     ]
 
 

@@ -71,28 +71,28 @@ async def _list(request: web.Request) -> ClientKeysBody:
     statuses=(201,),
 )
 async def _make(request: web.Request) -> NewClientKeyBody:
-    given = await read_object(request, NewClientKeyRequest)
+    fields = await read_object(request, NewClientKeyRequest)
     made, secret = await _create(
         request,
         KeyRequest(
-            name=required_text(given, "name", "a name"),
-            models=optional_text(given, "models") or "",
-            allow=optional_text(given, "allow") or "",
-            role=_role(optional_text(given, "role")),
-            rpm=optional_number(given, "rpm", whole=True),
-            tpm=optional_number(given, "tpm", whole=True),
-            budget=optional_number(given, "budget"),
-            expires=optional_text(given, "expires"),
+            name=required_text(fields, "name", "a name"),
+            models=optional_text(fields, "models") or "",
+            allow=optional_text(fields, "allow") or "",
+            role=_role(optional_text(fields, "role")),
+            rpm=optional_number(fields, "rpm", whole=True),
+            tpm=optional_number(fields, "tpm", whole=True),
+            budget=optional_number(fields, "budget"),
+            expires=optional_text(fields, "expires"),
         ),
-        confirmed=given.get(_FIRST) is True,
+        confirmed=fields.get(_FIRST) is True,
     )
     return NewClientKeyBody(id=made, key=secret)
 
 
-async def _create(request: web.Request, asked: KeyRequest, *, confirmed: bool) -> tuple[str, str]:
+async def _create(request: web.Request, key_request: KeyRequest, *, confirmed: bool) -> tuple[str, str]:
     config, now = request.app[CONFIG](), request.app[CLOCK]()
     try:
-        key, secret = make_key(config, asked, now)
+        key, secret = make_key(config, key_request, now)
     except UsageError as error:
         field = str(error).partition(":")[0]
         raise ApiError(400, f"{error}.", "invalid_value", field) from None
@@ -105,11 +105,11 @@ async def _create(request: web.Request, asked: KeyRequest, *, confirmed: bool) -
     return key.id, secret
 
 
-def _role(given: str | None) -> KeyRole | None:
-    if given is None:
+def _role(name: str | None) -> KeyRole | None:
+    if name is None:
         return None
     try:
-        return KeyRole(given)
+        return KeyRole(name)
     except ValueError:
         raise ApiError(400, f"role must be one of {', '.join(KeyRole)}.", "invalid_value", "role") from None
 
@@ -143,22 +143,22 @@ async def _page(request: web.Request) -> web.Response:
 
 async def _create_by_form(request: web.Request) -> web.Response:
     require_role(request, KeyRole.ADMIN)
-    given = await read_form(request, (*_FIELDS, *CLIENT_RIGHTS))
-    filled = {name: value.strip() for name, value in given.items() if value.strip()}
+    fields = await read_form(request, (*_FIELDS, *CLIENT_RIGHTS))
+    filled = {name: value.strip() for name, value in fields.items() if value.strip()}
     try:
-        asked = KeyRequest(
+        key_request = KeyRequest(
             name=filled.get("name", ""),
             models=filled.get("models", ""),
-            allow=",".join(right for right in CLIENT_RIGHTS if right in given),
+            allow=",".join(right for right in CLIENT_RIGHTS if right in fields),
             role=_role(filled.get("role")),
             rpm=optional_number(filled, "rpm", whole=True),
             tpm=optional_number(filled, "tpm", whole=True),
             budget=optional_number(filled, "budget"),
             expires=filled.get("expires"),
         )
-        key_id, secret = await _create(request, asked, confirmed=_FIRST in given)
+        key_id, secret = await _create(request, key_request, confirmed=_FIRST in fields)
     except ApiError as error:
-        return await _shown(request, filled=given, error=error)
+        return await _shown(request, filled=fields, error=error)
     return await _shown(request, made={"id": key_id, "secret": secret})
 
 

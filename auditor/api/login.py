@@ -90,18 +90,18 @@ async def _login(request: web.Request, failures: FailedAttempts) -> web.Response
     _need_encryption(request)
     now = request.app[CLOCK]()
     address = request.app[AUTH].address(request)
-    given = await read_fields(request, ("key", "next"))
-    following = _local(given.get("next", "/"))
+    fields = await read_fields(request, ("key", "next"))
+    following = _local(fields.get("next", "/"))
     wait = failures.blocked(address, now)
     if wait is not None:
         minutes = max(1, round(wait.total_seconds() / 60))
-        said = f"Too many failed attempts from this address. Try again in {minutes} minute{'s'[: minutes > 1]}."
+        message = f"Too many failed attempts from this address. Try again in {minutes} minute{'s'[: minutes > 1]}."
         headers = {"retry-after": str(round(wait.total_seconds()) + 1)}
-        return _refused(request, following, ApiError(429, said, "too_many_attempts", headers=headers))
+        return _refused(request, following, ApiError(429, message, "too_many_attempts", headers=headers))
     # It counts as a failure until it has succeeded: of many attempts at once no more than the limit reach the store.
     failures.add(address, now)
     async with transaction(request.app[ENGINE]) as connection:
-        key = await find_key(connection, hash_secret(given.get("key", "").strip()))
+        key = await find_key(connection, hash_secret(fields.get("key", "").strip()))
         if key is None or not key.usable(now):
             error = ApiError(401, "This key is not valid.", "invalid_api_key", "key")
         elif key.role is None:

@@ -1,9 +1,9 @@
 """Serve ``/answers/{id}``: one answer with its prompt, its labels and their makers, its copies and its estimates."""
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from re import compile as compile_pattern
 from typing import Any, Final
 from uuid import UUID
 
@@ -44,7 +44,7 @@ _BESIDE: Final = 2_000
 _MOST: Final = 6
 #: Words of a text in which the selection is looked for piece by piece.
 _MOST_WORDS: Final = 4_000
-_WORDS: Final = compile_pattern(r"\w+|\s+|[^\w\s]")
+_WORDS: Final = re.compile(r"\w+|\s+|[^\w\s]")
 #: What a copy is to the answer, by its origin.
 _RELATIONS: Final[Mapping[str, str]] = {Origin.REPLAY.value: "replay", Origin.PEER.value: "mirrored to a peer"}
 
@@ -77,8 +77,10 @@ async def _page(request: web.Request) -> web.Response:
     text, facts = stored_text(stored), stored.facts
     async with open_coders(config, asking=False) as coders:
         readers = {coder.id: ExchangeCoder(coder) for coder in coders}
-        codings = [_coding(one, stored, readers.get(one[0]["coder"]), answer.descriptions) for one in answer.codings]
-    marked = next((one["taken"] for one in codings if one["current"] and one["taken"] is not None), None)
+        codings = [
+            _coding(voted, stored, readers.get(voted[0]["coder"]), answer.descriptions) for voted in answer.codings
+        ]
+    marked = next((coding["taken"] for coding in codings if coding["current"] and coding["taken"] is not None), None)
     return render_page(
         request,
         "answer.html.j2",
@@ -91,11 +93,11 @@ async def _page(request: web.Request) -> web.Response:
         cut=text is not None and len(text) > _WHOLE,
         messages=list(_messages(stored)),
         codings=codings,
-        copies=[_copy(*one, facts["parent"]) for one in answer.copies],
-        further=[_link(one) for one in answer.further],
-        calls=[_link(one) for one in answer.calls],
+        copies=[_copy(*copy, facts["parent"]) for copy in answer.copies],
+        further=[_link(exchange) for exchange in answer.further],
+        calls=[_link(exchange) for exchange in answer.calls],
         lineage=list(_lineage(answer)),
-        findings=[finding_line(one, request.app[CLOCK]()) for one in answer.findings],
+        findings=[finding_line(finding, request.app[CLOCK]()) for finding in answer.findings],
         facts={name: value for name, value in _facts(stored, config).items() if value not in (None, "")},
         at=facts["at"].strftime("%Y-%m-%d %H:%M:%S"),
     )
@@ -144,9 +146,9 @@ async def _read(request: web.Request) -> _Answer:
         if stored is None:
             raise ApiError(404, "No stored exchange has this id.", "exchange_not_found", "id")
         related = await read_related(connection, exchange_id, stored.facts["parent"])
-        copies = [one for one in related if one.origin != Origin.JUDGE]
+        copies = [exchange for exchange in related if exchange.origin != Origin.JUDGE]
         shown = copies[:_MOST]
-        ids = [exchange_id, *(one.id for one in shown)]
+        ids = [exchange_id, *(exchange.id for exchange in shown)]
         codings = await read_codings(connection, ids)
         copied = await stored_by_id(connection, ids[1:])
         estimates = await _estimates(connection, codings[exchange_id])
@@ -155,9 +157,9 @@ async def _read(request: web.Request) -> _Answer:
             stored=stored,
             codings=codings[exchange_id],
             descriptions=await read_descriptions(connection, sorted(known)),
-            copies=[(one, copied.get(one.id), codings[one.id]) for one in shown],
+            copies=[(exchange, copied.get(exchange.id), codings[exchange.id]) for exchange in shown],
             further=copies[_MOST:],
-            calls=[one for one in related if one.origin == Origin.JUDGE],
+            calls=[exchange for exchange in related if exchange.origin == Origin.JUDGE],
             estimates=estimates,
             findings=await _findings(connection, stored, known),
         )
@@ -193,13 +195,13 @@ def _messages(stored: StoredAnswer) -> Iterator[dict[str, str]]:
     except orjson.JSONDecodeError:
         request = None
     messages = request.get("messages") if isinstance(request, dict) else None
-    if not isinstance(messages, list) or not all(isinstance(one, dict) for one in messages):
+    if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
         yield {"role": "request", "text": stored.request[:_WHOLE].decode("utf-8", "replace")}
         return
-    for one in messages:
-        content = one.get("content")
+    for message in messages:
+        content = message.get("content")
         text = content if isinstance(content, str) else orjson.dumps(content).decode()
-        yield {"role": str(one.get("role", "message"))[:40], "text": text[:_WHOLE]}
+        yield {"role": str(message.get("role", "message"))[:40], "text": text[:_WHOLE]}
 
 
 def _coding(
@@ -282,21 +284,28 @@ def _marked(text: str, spans: Sequence[Span]) -> Markup:
 
 
 def _copy(
-    one: ExchangeSummary, stored: StoredAnswer | None, codings: Sequence[VotedCoding], parent: UUID | None
+    exchange: ExchangeSummary, stored: StoredAnswer | None, codings: Sequence[VotedCoding], parent: UUID | None
 ) -> dict[str, Any]:
     text = None if stored is None else stored_text(stored)
-    asked = (stored.planned_call or {}) if stored is not None else {}
+    condition = (stored.planned_call or {}) if stored is not None else {}
     return {
-        **_link(one),
-        "relation": "what this one repeats" if one.id == parent else _RELATIONS.get(one.origin, one.origin),
-        "asked": " · ".join(str(asked[name]) for name in FACTORS if asked.get(name)),
+        **_link(exchange),
+        "relation": "what this one repeats"
+        if exchange.id == parent
+        else _RELATIONS.get(exchange.origin, exchange.origin),
+        "condition": " · ".join(str(condition[name]) for name in FACTORS if condition.get(name)),
         "text": None if text is None else text[:_BESIDE] + ("…" if len(text) > _BESIDE else ""),
         "labels": None if not codings else labels_of(codings[0][0]),
     }
 
 
-def _link(one: ExchangeSummary) -> dict[str, Any]:
-    return {"id": str(one.id), "origin": one.origin, "deployment": one.deployment, "at": f"{one.at:%Y-%m-%d %H:%M}"}
+def _link(exchange: ExchangeSummary) -> dict[str, Any]:
+    return {
+        "id": str(exchange.id),
+        "origin": exchange.origin,
+        "deployment": exchange.deployment,
+        "at": f"{exchange.at:%Y-%m-%d %H:%M}",
+    }
 
 
 def _lineage(answer: _Answer) -> Iterator[dict[str, Any]]:
@@ -315,10 +324,10 @@ def _counted_in(answer: _Answer) -> Iterator[tuple[Mapping[str, Any], EstimateRo
     for coding, _ in answer.codings:
         if coding["uncoded"] is not None:
             continue
-        own = _conditions(coding)
+        conditions = _conditions(coding)
         for row in answer.estimates:
             is_in_time = row.since <= coding["hour"] and coding["coded_at"] <= row.as_of
-            if row.coder == coding["coder"] and row.condition in own and is_in_time:
+            if row.coder == coding["coder"] and row.condition in conditions and is_in_time:
                 yield coding, row
 
 
@@ -332,15 +341,15 @@ def _conditions(coding: Mapping[str, Any]) -> set[str]:
 
 
 def _facts(stored: StoredAnswer, config: Config) -> dict[str, Any]:
-    facts, asked = stored.facts, stored.planned_call or {}
+    facts, condition = stored.facts, stored.planned_call or {}
     return {
         "origin": facts["origin"],
         "model": facts["model"],
         "route": facts["route"],
         "outcome": f"{facts['outcome']} ({facts['status']})",
-        "condition": " / ".join(str(asked[name]) for name in FACTORS if asked.get(name)),
-        "template": asked.get("template_id"),
-        "draw": asked.get("draw"),
+        "condition": " / ".join(str(condition[name]) for name in FACTORS if condition.get(name)),
+        "template": condition.get("template_id"),
+        "draw": condition.get("draw"),
         "planned call": facts["ref"],
         "captured with probability": f"{facts['inclusion']:g}",
         "prompt tokens": facts["prompt_tokens"],
@@ -354,7 +363,7 @@ def _facts(stored: StoredAnswer, config: Config) -> dict[str, Any]:
 
 def _cost(facts: Mapping[str, Any], config: Config) -> str | None:
     """Return what the answer cost at the price that the deployment has now; None if that is not known."""
-    declared = next((one for one in config.deployments if one.name == facts["deployment"]), None)
+    declared = next((deployment for deployment in config.deployments if deployment.name == facts["deployment"]), None)
     tokens = facts["prompt_tokens"], facts["completion_tokens"]
     if declared is None or declared.price is None or None in tokens:
         return None

@@ -73,11 +73,12 @@ async def read_overview(
     Parameters
     ----------
     connection, config, now
-        Of the store, the current configuration, and the time.
+        Connection to the store, the current configuration, and the time.
     window
-        Of the estimates, one of ``window_names``; the longest where it is None.
+        Window of the estimates, one of ``window_names``; the longest where it is None.
     name
-        The only deployment to read, if it is given; none is returned if it is neither configured nor stored.
+        Name of the only deployment to read, or None for all. Nothing is returned for a name that is neither
+        configured nor stored.
     """
     longest = max(config.monitor.windows)
     since = _first_day(config, now)
@@ -86,20 +87,22 @@ async def read_overview(
     estimates = await read_comparable(connection, names[1], _named((*HEADLINES, *_BESIDE)), name)
     seen = await count_seen(connection, since)
     planned = await count_planned(connection)
-    declared = {one.name: one for one in config.deployments}
+    declared = {deployment.name: deployment for deployment in config.deployments}
     stored = {name for name, _ in seen} | set(planned)
     judges = {judge.deployment for judge in config.judges}
-    shown = [one for one in declared if one not in judges or one in planned]
+    shown = [deployment for deployment in declared if deployment not in judges or deployment in planned]
     shown += sorted(stored - set(declared))
     if name is not None:
-        shown = [one for one in (*declared, *sorted(stored - set(declared))) if one == name]
+        shown = [deployment for deployment in (*declared, *sorted(stored - set(declared))) if deployment == name]
     facts = _Facts(
         config=config, longest=names[0], seen=seen, counts=by_deployment(counts), estimates=by_deployment(estimates)
     )
     return Overview(
         as_of=await newest_as_of(connection),
         window=names[1],
-        deployments=tuple(_of_deployment(facts, one, declared.get(one), planned.get(one)) for one in shown),
+        deployments=tuple(
+            _of_deployment(facts, deployment, declared.get(deployment), planned.get(deployment)) for deployment in shown
+        ),
     )
 
 
@@ -107,7 +110,7 @@ async def read_names(connection: AsyncConnection, config: Config, now: datetime)
     """Read the names of all deployments that are configured or stored."""
     seen = await count_seen(connection, _first_day(config, now))
     planned = await count_planned(connection)
-    return {one.name for one in config.deployments} | {name for name, _ in seen} | set(planned)
+    return {deployment.name for deployment in config.deployments} | {name for name, _ in seen} | set(planned)
 
 
 def _first_day(config: Config, now: datetime) -> date:
@@ -121,11 +124,11 @@ def _named(measures: Iterable[tuple[str, str | None, str | None]]) -> list[Measu
 
 def by_deployment(rows: Iterable[EstimateRow]) -> dict[str, list[EstimateRow]]:
     """Group rows by their deployment; rows of the whole fleet are left out."""
-    found: dict[str, list[EstimateRow]] = {}
+    by_name: dict[str, list[EstimateRow]] = {}
     for row in rows:
         if row.deployment is not None:
-            found.setdefault(row.deployment, []).append(row)
-    return found
+            by_name.setdefault(row.deployment, []).append(row)
+    return by_name
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -55,7 +55,7 @@ PLAN_FILTERS: Final[Mapping[str, Any]] = {
 assert set(FACTORS) <= set(PLAN_FILTERS)
 
 
-def read_choice(given: Mapping[str, Any]) -> PlanChoice:
+def read_choice(fields: Mapping[str, Any]) -> PlanChoice:
     """Read a plan from the fields of a form, an address or a JSON object.
 
     Raises
@@ -63,15 +63,15 @@ def read_choice(given: Mapping[str, Any]) -> PlanChoice:
     ApiError
         400.
     """
-    filled = {name: value for name, value in given.items() if value not in (None, "")}
-    usual = PlanChoice()
+    filled = {name: value for name, value in fields.items() if value not in (None, "")}
+    default = PlanChoice()
     named = filled.get("deployment", ())
     listed = named.split(",") if isinstance(named, str) else named
-    if not isinstance(listed, Sequence) or not all(isinstance(one, str) for one in listed):
+    if not isinstance(listed, Sequence) or not all(isinstance(name, str) for name in listed):
         raise ApiError(400, "deployment must be a list of names.", "invalid_value", "deployment")
     levels = {factor: text for factor in FACTORS if (text := optional_text(filled, factor)) is not None}
     choice = PlanChoice(
-        design=optional_text(filled, "design") or usual.design,
+        design=optional_text(filled, "design") or default.design,
         deployments=tuple(name.strip() for name in listed if name.strip()),
         draws=_whole(filled, "draws", 1, _MOST_DRAWS) or 1,
         seed=optional_number(filled, "seed", whole=True),
@@ -88,8 +88,8 @@ def read_choice(given: Mapping[str, Any]) -> PlanChoice:
     return choice
 
 
-def _whole(given: Mapping[str, Any], name: str, least: int, most: int) -> int | None:
-    number: int | None = optional_number(given, name, whole=True)
+def _whole(fields: Mapping[str, Any], name: str, least: int, most: int) -> int | None:
+    number: int | None = optional_number(fields, name, whole=True)
     if number is not None and not least <= number <= most:
         raise ApiError(400, f"{name} must be from {least} to {most}.", "invalid_value", name)
     return number
@@ -137,18 +137,18 @@ async def estimate_choice(request: web.Request, choice: PlanChoice) -> PlanBody:
 
 
 def what_is_missing(config: Config, deployments: Sequence[Deployment]) -> list[str]:
-    """Say in a sentence each what the auditor lacks to send a plan."""
-    found = []
+    """Return a sentence for each thing that the auditor lacks to send a plan."""
+    sentences = []
     try:
         gateway_access(config)
     except UsageError as error:
-        found.append(f"The auditor does not reach a gateway: {error}.")
-    for one in deployments:
+        sentences.append(f"The auditor does not reach a gateway: {error}.")
+    for deployment in deployments:
         try:
-            pinned_model(config, one)
+            pinned_model(config, deployment)
         except UsageError as error:
-            found.append(f"{error}.")
-    return found
+            sentences.append(f"{error}.")
+    return sentences
 
 
 @get("/api/audits/plan", "Estimate a plan: calls, tokens, cost, detectable shift; sends nothing", filters=PLAN_FILTERS)

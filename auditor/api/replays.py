@@ -45,7 +45,7 @@ class ReplayRequest(Document):
     send: bool | UnsetType = UNSET
 
 
-#: By form and JSON alike.
+#: Fields of a replay, in a form as in JSON.
 _FIELDS: Final = ReplayRequest.__struct_fields__
 
 
@@ -99,7 +99,7 @@ def _run_entry(run: ConsoleRun, file: str) -> ReplayRunEntry:
     )
 
 
-def _read_choice(given: Mapping[str, Any]) -> ReplayChoice:
+def _read_choice(fields: Mapping[str, Any]) -> ReplayChoice:
     """Read a replay from the fields of a form or a JSON object.
 
     Raises
@@ -107,7 +107,7 @@ def _read_choice(given: Mapping[str, Any]) -> ReplayChoice:
     ApiError
         400. What the command alone can check, as the formats, it says when it runs.
     """
-    filled = {name: value for name, value in given.items() if value not in (None, "")}
+    filled = {name: value for name, value in fields.items() if value not in (None, "")}
     swap = optional_text(filled, "swap") or ""
     choice = ReplayChoice(
         select=required_text(filled, "select", "which exchanges are asked again").strip(),
@@ -128,8 +128,8 @@ def _read_choice(given: Mapping[str, Any]) -> ReplayChoice:
 async def _start(request: web.Request, choice: ReplayChoice, *, send: bool) -> str:
     async with transaction(request.app[ENGINE]) as connection:
         now, person = request.app[CLOCK](), person_of(request)
-        asked = {"replay": choice.to_json(), "send": send}
-        await ask_run(connection, RunKind.REPLAY, choice.id, asked, person.name, now)
+        options = {"replay": choice.to_json(), "send": send}
+        await ask_run(connection, RunKind.REPLAY, choice.id, options, person.name, now)
     return choice.id
 
 
@@ -153,7 +153,7 @@ async def _page(request: web.Request) -> web.Response:
         replays=read.replays,
         runs=read.runs,
         open=any(run.state in {"asked", "running", "stopping"} for run in read.runs),
-        names=[one.name for one in request.app[CONFIG]().deployments],
+        names=[deployment.name for deployment in request.app[CONFIG]().deployments],
         fields=_FIELDS,
         may_start=person_of(request).role.includes(KeyRole.ADMIN),
     )
@@ -161,8 +161,8 @@ async def _page(request: web.Request) -> web.Response:
 
 async def _start_by_form(request: web.Request) -> web.Response:
     require_role(request, KeyRole.ADMIN)
-    given = await read_form(request, _FIELDS)
-    await _start(request, _read_choice(given), send=given.get("send") == "yes")
+    fields = await read_form(request, _FIELDS)
+    await _start(request, _read_choice(fields), send=fields.get("send") == "yes")
     raise web.HTTPSeeOther("/replays")
 
 
@@ -200,11 +200,11 @@ async def _list(request: web.Request) -> ReplaysBody:
     statuses=(202,),
 )
 async def _start_by_json(request: web.Request) -> StartedReplayBody:
-    given = await read_object(request, ReplayRequest)
-    send = given.get("send", False)
+    fields = await read_object(request, ReplayRequest)
+    send = fields.get("send", False)
     if not isinstance(send, bool):
         raise ApiError(400, "send must be true or false.", "invalid_value", "send")
-    return StartedReplayBody(run=await _start(request, _read_choice(given), send=send))
+    return StartedReplayBody(run=await _start(request, _read_choice(fields), send=send))
 
 
 @post("/api/replays/{id}/stop", "Stop a replay after the calls under way", role=KeyRole.ADMIN, statuses=(202,))

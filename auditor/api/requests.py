@@ -86,22 +86,22 @@ async def read_object(request: web.Request, kind: type[Document]) -> dict[str, A
         400: it is not a JSON object, or it has a field that ``kind`` does not have.
     """
     try:
-        given = orjson.loads(await request.read())
+        fields = orjson.loads(await request.read())
     except orjson.JSONDecodeError as error:
         raise ApiError(400, f"The body is not JSON: {error}.", "invalid_json") from None
-    if not isinstance(given, dict):
+    if not isinstance(fields, dict):
         raise ApiError(400, "The body must be a JSON object.", "invalid_json")
     members = kind.__struct_fields__
-    unknown = sorted(set(given) - set(members))
+    unknown = sorted(set(fields) - set(members))
     if unknown:
         names = ", ".join(sorted(members))
         raise ApiError(
             400, f"The body has an unknown field {unknown[0]!r}. Known fields: {names}.", "invalid_value", unknown[0]
         )
-    return given
+    return fields
 
 
-def optional_text(given: dict[str, Any], name: str) -> str | None:
+def optional_text(fields: dict[str, Any], name: str) -> str | None:
     """Return a text field, or None where it is absent or empty.
 
     Raises
@@ -109,7 +109,7 @@ def optional_text(given: dict[str, Any], name: str) -> str | None:
     ApiError
         400.
     """
-    value = given.get(name)
+    value = fields.get(name)
     if value is None or value == "":
         return None
     if not isinstance(value, str) or len(value) > _LONGEST or "\0" in value:
@@ -117,7 +117,7 @@ def optional_text(given: dict[str, Any], name: str) -> str | None:
     return value
 
 
-def required_text(given: dict[str, Any], name: str, meaning: str) -> str:
+def required_text(fields: dict[str, Any], name: str, meaning: str) -> str:
     """Return a text field that must be present; ``meaning`` is what an error says about it.
 
     Raises
@@ -125,13 +125,13 @@ def required_text(given: dict[str, Any], name: str, meaning: str) -> str:
     ApiError
         400.
     """
-    value = optional_text(given, name)
+    value = optional_text(fields, name)
     if value is None:
         raise ApiError(400, f"{name} must say {meaning}.", "invalid_value", name)
     return value
 
 
-def optional_number(given: Mapping[str, Any], name: str, *, whole: bool = False) -> Any:
+def optional_number(fields: Mapping[str, Any], name: str, *, whole: bool = False) -> Any:
     """Return a number from 0 on, from JSON or as written in a form, or None where it is absent.
 
     Raises
@@ -139,7 +139,7 @@ def optional_number(given: Mapping[str, Any], name: str, *, whole: bool = False)
     ApiError
         400.
     """
-    value = given.get(name)
+    value = fields.get(name)
     if value is None:
         return None
     try:
@@ -153,7 +153,7 @@ def optional_number(given: Mapping[str, Any], name: str, *, whole: bool = False)
     return number
 
 
-def optional_day(given: dict[str, Any], name: str) -> date | None:
+def optional_day(fields: dict[str, Any], name: str) -> date | None:
     """Return a date field, or None where it is absent.
 
     Raises
@@ -161,7 +161,7 @@ def optional_day(given: dict[str, Any], name: str) -> date | None:
     ApiError
         400.
     """
-    value = given.get(name)
+    value = fields.get(name)
     if value is None:
         return None
     try:
@@ -175,7 +175,7 @@ def page_filters(most: int) -> dict[str, Any]:
     return {"limit": Annotated[int, Meta(ge=1, le=most)], "after": Id}
 
 
-def optional_limit(value: str | None, *, usual: int, most: int) -> int:
+def optional_limit(value: str | None, *, default: int, most: int) -> int:
     """Return the number of entries of a page.
 
     Raises
@@ -184,7 +184,7 @@ def optional_limit(value: str | None, *, usual: int, most: int) -> int:
         400.
     """
     if value is None:
-        return usual
+        return default
     if not value.isascii() or not value.isdecimal() or not 1 <= int(value) <= most:
         raise ApiError(400, f"'limit' must be a whole number from 1 to {most}.", "invalid_value", "limit")
     return int(value)

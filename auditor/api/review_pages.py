@@ -84,7 +84,7 @@ def routes() -> list[web.RouteDef]:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Asked:
+class _QueueRequest:
     """What the address or a form names: the queue, the person, and the answer."""
 
     key: QueueKey
@@ -95,13 +95,13 @@ class _Asked:
 
     def address(self, **more: str) -> str:
         """Return the address of this queue for this person."""
-        given = {"layer": self.key.layer.value, "view": self.key.view.value}
-        given |= {"reviewer": self.reviewer} if self.named and self.reviewer else {}
-        given |= {"adjudicate": "yes"} if self.adjudicate else {}
-        return f"/review/{self.key.draw}?{urlencode({**given, **more})}"
+        query = {"layer": self.key.layer.value, "view": self.key.view.value}
+        query |= {"reviewer": self.reviewer} if self.named and self.reviewer else {}
+        query |= {"adjudicate": "yes"} if self.adjudicate else {}
+        return f"/review/{self.key.draw}?{urlencode({**query, **more})}"
 
 
-def _read(request: web.Request, given: Mapping[str, str]) -> _Asked:
+def _read(request: web.Request, fields: Mapping[str, str]) -> _QueueRequest:
     """Read which queue is asked for, and by whom.
 
     Raises
@@ -110,71 +110,71 @@ def _read(request: web.Request, given: Mapping[str, str]) -> _Asked:
         400: a value cannot be; 403: the person is no reviewer.
     """
     user = require_role(request, KeyRole.REVIEWER)
-    layer, view = given.get("layer", Layer.ELAB.value), given.get("view", AnswerView.SPLIT.value)
-    adjudicate = given.get("adjudicate", "")
+    layer, view = fields.get("layer", Layer.ELAB.value), fields.get("view", AnswerView.SPLIT.value)
+    adjudicate = fields.get("adjudicate", "")
     if adjudicate not in {"", "yes"}:
         raise ApiError(400, "adjudicate must be yes.", "invalid_value", "adjudicate")
-    name = given.get("reviewer", "")
+    name = fields.get("reviewer", "")
     if name and user.key_id is not None:
         raise ApiError(400, "reviewer is the person who is signed in.", "invalid_value", "reviewer")
     reviewer = name.strip() if user.key_id is None else user.name
     opinion = _opinion({"reviewer": reviewer or "local", "layer": layer, "view": view, "label": "E"}, adjudicate=False)
-    return _Asked(
+    return _QueueRequest(
         key=QueueKey(draw=request.match_info["draw"], layer=opinion.layer, view=opinion.view),
         reviewer=reviewer,
         named=user.key_id is None,
         adjudicate=bool(adjudicate),
-        item=optional_id(given.get("item"), "item"),
+        item=optional_id(fields.get("item"), "item"),
     )
 
 
-def _opinion(given: Mapping[str, Any], *, adjudicate: bool) -> Opinion:
+def _opinion(fields: Mapping[str, Any], *, adjudicate: bool) -> Opinion:
     try:
-        opinion = opinion_of(**given)
+        opinion = opinion_of(**fields)
     except BadOpinion as bad:
         raise ApiError(400, f"{bad}.", "invalid_value", bad.field) from None
     return replace(opinion, adjudicates=adjudicate)
 
 
-async def _need_draw(connection: AsyncConnection, asked: _Asked) -> ReviewDraw:
-    draw = await read_draw(connection, asked.key.draw)
+async def _need_draw(connection: AsyncConnection, queue: _QueueRequest) -> ReviewDraw:
+    draw = await read_draw(connection, queue.key.draw)
     if draw is None:
         raise ApiError(404, "No draw has this id.", "draw_not_found", "draw")
     return draw
 
 
 async def _item_page(request: web.Request) -> web.Response:
-    given = known_filters(request, _FILTERS)
-    asked = _read(request, given)
+    filters = known_filters(request, _FILTERS)
+    queue = _read(request, filters)
     now = request.app[CLOCK]()
     lines: list[str] | None = None
     async with (
         open_coders(request.app[CONFIG](), asking=False) as coders,
         transaction(request.app[ENGINE]) as connection,
     ):
-        draw = await _need_draw(connection, asked)
+        draw = await _need_draw(connection, queue)
         try:
             coder = coder_of(coders, draw)
         except UsageError as error:
             raise ApiError(409, f"{error}.", "coder_gone") from None
-        await hold_queue(connection, asked.key)
-        items = await read_queue(connection, draw, asked.key)
-        chosen = _chosen(items, asked) if asked.reviewer else []
-        if asked.reviewer and asked.item is None:
-            chosen = candidates(items, asked.reviewer, now, adjudicate=asked.adjudicate)
-        drawn = {one.exchange_id: one for one in await read_drawn_items(connection, draw)}
-        whole = asked.key.layer is Layer.SEL or asked.key.view is AnswerView.WHOLE
+        await hold_queue(connection, queue.key)
+        items = await read_queue(connection, draw, queue.key)
+        chosen = _chosen(items, queue) if queue.reviewer else []
+        if queue.reviewer and queue.item is None:
+            chosen = candidates(items, queue.reviewer, now, adjudicate=queue.adjudicate)
+        drawn = {item.exchange_id: item for item in await read_drawn_items(connection, draw)}
+        whole = queue.key.layer is Layer.SEL or queue.key.view is AnswerView.WHOLE
         wanted = [drawn[item.exchange_id] for item in chosen if item.exchange_id in drawn]
         shown = await first_readable(connection, coder, wanted, whole=whole)
-        if shown is not None and asked.item is None:
-            await lock_item(connection, asked.key, shown.exchange_id, asked.reviewer, now)
-        if given.get("numbers"):
-            lines = _lines(await live_estimates(connection, draw, asked.key, items, now))
-    found = next((item for item in items if shown and item.exchange_id == shown.exchange_id), None)
-    return render_page(request, "review_item.html.j2", **_page(asked, draw, items, found, shown), lines=lines)
+        if shown is not None and queue.item is None:
+            await lock_item(connection, queue.key, shown.exchange_id, queue.reviewer, now)
+        if filters.get("numbers"):
+            lines = _lines(await live_estimates(connection, draw, queue.key, items, now))
+    item = next((item for item in items if shown and item.exchange_id == shown.exchange_id), None)
+    return render_page(request, "review_item.html.j2", **_page(queue, draw, items, item, shown), lines=lines)
 
 
-def _chosen(items: Sequence[QueueItem], asked: _Asked) -> list[QueueItem]:
+def _chosen(items: Sequence[QueueItem], queue: _QueueRequest) -> list[QueueItem]:
     """Return the answer that is named, if this person has labelled it.
 
     Raises
@@ -182,59 +182,59 @@ def _chosen(items: Sequence[QueueItem], asked: _Asked) -> list[QueueItem]:
     ApiError
         404: the person has not; so nobody reads an answer that another has locked.
     """
-    if asked.item is None:
+    if queue.item is None:
         return []
-    own = [item for item in items if item.exchange_id == asked.item and item.by(asked.reviewer)]
-    if not own:
+    labelled = [item for item in items if item.exchange_id == queue.item and item.by(queue.reviewer)]
+    if not labelled:
         raise ApiError(404, "You have not labelled this answer.", "item_not_found", "item")
-    return own
+    return labelled
 
 
 def _page(
-    asked: _Asked, draw: ReviewDraw, items: Sequence[QueueItem], found: QueueItem | None, shown: ShownText | None
+    queue: _QueueRequest, draw: ReviewDraw, items: Sequence[QueueItem], item: QueueItem | None, shown: ShownText | None
 ) -> dict[str, Any]:
-    own = [str(item.exchange_id) for item in history(items, asked.reviewer)] if asked.reviewer else []
-    place = own.index(str(asked.item)) if asked.item is not None and str(asked.item) in own else len(own)
-    mine = found.by(asked.reviewer) if found else None
-    far = place + 1 < len(own)
+    ids = [str(labelled.exchange_id) for labelled in history(items, queue.reviewer)] if queue.reviewer else []
+    place = ids.index(str(queue.item)) if queue.item is not None and str(queue.item) in ids else len(ids)
+    mine = item.by(queue.reviewer) if item else None
+    far = place + 1 < len(ids)
     return {
         "draw": draw.id,
-        "reviewer": asked.reviewer,
-        "asks_name": not asked.reviewer,
-        "asked": asked,
+        "reviewer": queue.reviewer,
+        "asks_name": not queue.reviewer,
+        "queue": queue,
         "queues": [
             {
                 "title": title,
-                "address": _other(asked, layer, view),
-                "current": (layer, view) == (asked.key.layer, asked.key.view),
+                "address": _other(queue, layer, view),
+                "current": (layer, view) == (queue.key.layer, queue.key.view),
             }
             for layer, view, title in QUEUES
         ],
-        "progress": asdict(progress(items, asked.reviewer)),
+        "progress": asdict(progress(items, queue.reviewer)),
         "reviewers": REVIEWERS,
-        "item": _shown(asked, shown) if shown else None,
+        "item": _shown(queue, shown) if shown else None,
         "mine": mine,
-        "others": [each.label for each in found.independent] if found and asked.adjudicate else [],
-        "choices": [(label, *told) for label, told in _KEYS[asked.key.layer].items()],
-        "previous": asked.address(item=own[place - 1]) if place > 0 else None,
-        "next": None if asked.item is None else asked.address(item=own[place + 1]) if far else asked.address(),
-        "live": "/api" + asked.address(),
-        "numbers": asked.address(numbers="yes"),
-        "disputes": _other(asked, asked.key.layer, asked.key.view, adjudicate="yes"),
-        "back": _other(asked, asked.key.layer, asked.key.view),
+        "others": [each.label for each in item.independent] if item and queue.adjudicate else [],
+        "choices": [(label, key, text) for label, (key, text) in _KEYS[queue.key.layer].items()],
+        "previous": queue.address(item=ids[place - 1]) if place > 0 else None,
+        "next": None if queue.item is None else queue.address(item=ids[place + 1]) if far else queue.address(),
+        "live": "/api" + queue.address(),
+        "numbers": queue.address(numbers="yes"),
+        "disputes": _other(queue, queue.key.layer, queue.key.view, adjudicate="yes"),
+        "back": _other(queue, queue.key.layer, queue.key.view),
         "rubric": RUBRICS[draw.rubric].instructions if draw.rubric in RUBRICS else "",
     }
 
 
-def _other(asked: _Asked, layer: Layer, view: AnswerView, **more: str) -> str:
-    named = {"reviewer": asked.reviewer} if asked.named and asked.reviewer else {}
-    return f"/review/{asked.key.draw}?" + urlencode({"layer": layer.value, "view": view.value, **named, **more})
+def _other(queue: _QueueRequest, layer: Layer, view: AnswerView, **more: str) -> str:
+    named = {"reviewer": queue.reviewer} if queue.named and queue.reviewer else {}
+    return f"/review/{queue.key.draw}?" + urlencode({"layer": layer.value, "view": view.value, **named, **more})
 
 
-def _shown(asked: _Asked, shown: ShownText) -> dict[str, Any]:
+def _shown(queue: _QueueRequest, shown: ShownText) -> dict[str, Any]:
     passage = shown.passage
-    selects = asked.key.layer is Layer.SEL
-    text = (passage.answer or "") if selects or asked.key.view is AnswerView.WHOLE else passage.text
+    selects = queue.key.layer is Layer.SEL
+    text = (passage.answer or "") if selects or queue.key.view is AnswerView.WHOLE else passage.text
     return {
         "id": str(shown.exchange_id),
         "statement": passage.statement,
@@ -246,39 +246,39 @@ def _shown(asked: _Asked, shown: ShownText) -> dict[str, Any]:
 
 async def _label(request: web.Request) -> web.StreamResponse:
     """Store a label, and lead to the next answer."""
-    given = await read_form(request, _FIELDS)
-    asked = _read(request, given)
-    if not asked.reviewer or asked.item is None:
+    fields = await read_form(request, _FIELDS)
+    queue = _read(request, fields)
+    if not queue.reviewer or queue.item is None:
         raise ApiError(400, "The form must name the reviewer and the item.", "invalid_value", "reviewer")
-    named = {name: given.get(name) for name in ("label", "note")}
+    named = {name: fields.get(name) for name in ("label", "note")}
     opinion = _opinion(
-        {**named, "reviewer": asked.reviewer, "layer": asked.key.layer, "view": asked.key.view},
-        adjudicate=asked.adjudicate,
+        {**named, "reviewer": queue.reviewer, "layer": queue.key.layer, "view": queue.key.view},
+        adjudicate=queue.adjudicate,
     )
     now = request.app[CLOCK]()
     async with transaction(request.app[ENGINE]) as connection:
-        draw = await _need_draw(connection, asked)
-        await hold_queue(connection, asked.key)
-        items = await read_queue(connection, draw, asked.key)
-        found = next((item for item in items if item.exchange_id == asked.item), None)
-        if found is None:
+        draw = await _need_draw(connection, queue)
+        await hold_queue(connection, queue.key)
+        items = await read_queue(connection, draw, queue.key)
+        item = next((item for item in items if item.exchange_id == queue.item), None)
+        if item is None:
             raise ApiError(404, "This answer is not in the queue.", "item_not_found", "item")
-        _need_place(found, asked)
-        mine = found.by(asked.reviewer)
+        _need_place(item, queue)
+        mine = item.by(queue.reviewer)
         kept = mine is not None and mine.adjudicates
         review = Review(
-            exchange_id=asked.item,
+            exchange_id=queue.item,
             rubric=draw.rubric,
             opinion=replace(opinion, adjudicates=kept or opinion.adjudicates),
         )
         added = await add_reviews(connection, [review], now)
-        await release_items(connection, asked.key, asked.reviewer)
+        await release_items(connection, queue.key, queue.reviewer)
         if added.new:
             await ask_for(connection, ESTIMATE, "estimate:asked")
-    return web.Response(status=303, headers={"location": asked.address()})
+    return web.Response(status=303, headers={"location": queue.address()})
 
 
-def _need_place(item: QueueItem, asked: _Asked) -> None:
+def _need_place(item: QueueItem, queue: _QueueRequest) -> None:
     """Check that a label of this person is still wanted, or replaces an earlier one.
 
     Raises
@@ -286,11 +286,11 @@ def _need_place(item: QueueItem, asked: _Asked) -> None:
     ApiError
         409.
     """
-    if item.by(asked.reviewer) is not None:
+    if item.by(queue.reviewer) is not None:
         return
-    if asked.adjudicate and not item.is_disputed:
+    if queue.adjudicate and not item.is_disputed:
         raise ApiError(409, "The labels of this answer no longer differ, or are settled.", "not_disputed", "item")
-    if not asked.adjudicate and not item.open_to(asked.reviewer):
+    if not queue.adjudicate and not item.open_to(queue.reviewer):
         message = f"This answer has the labels of {REVIEWERS} reviewers by now. Yours is not stored."
         raise ApiError(409, message, "item_complete", "item")
 
@@ -300,30 +300,30 @@ def _need_place(item: QueueItem, asked: _Asked) -> None:
 
 @get("/api/review/{draw}", "One sample: progress, agreement, estimates", filters=dict.fromkeys(_FILTERS, str))
 async def _show(request: web.Request) -> ReviewDrawBody:
-    asked = _read(request, known_filters(request, _FILTERS))
+    queue = _read(request, known_filters(request, _FILTERS))
     now = request.app[CLOCK]()
     async with transaction(request.app[ENGINE]) as connection:
-        draw = await _need_draw(connection, asked)
-        items = await read_queue(connection, draw, asked.key)
-        found = await live_estimates(connection, draw, asked.key, items, now)
+        draw = await _need_draw(connection, queue)
+        items = await read_queue(connection, draw, queue.key)
+        estimates = await live_estimates(connection, draw, queue.key, items, now)
     return ReviewDrawBody(
         draw=draw.id,
-        layer=asked.key.layer,
-        view=asked.key.view,
-        progress=convert(progress(items, asked.reviewer), QueueProgressEntry, from_attributes=True),
-        alpha=found.alpha,
-        corrected=found.corrected,
-        lines=_lines(found),
+        layer=queue.key.layer,
+        view=queue.key.view,
+        progress=convert(progress(items, queue.reviewer), QueueProgressEntry, from_attributes=True),
+        alpha=estimates.alpha,
+        corrected=estimates.corrected,
+        lines=_lines(estimates),
     )
 
 
 OPERATIONS: Final = (_show,)
 
 
-def _lines(found: LiveEstimates) -> list[str]:
+def _lines(estimates: LiveEstimates) -> list[str]:
     """Write the numbers as sentences for people."""
     out = []
-    match found.alpha:
+    match estimates.alpha:
         case None:
             out.append("Agreement (alpha): no answer has two labels yet.")
         case MissingAlpha(missing=why):
@@ -331,16 +331,16 @@ def _lines(found: LiveEstimates) -> list[str]:
         case AlphaEntry() as alpha:
             interval = f"[{alpha.low:.2f}, {alpha.high:.2f}]"
             out.append(f"Agreement (alpha): {alpha.value:.2f} {interval}, on {alpha.n} answers with two labels.")
-    for name, (metric, told) in _MEASURES.items():
-        if name not in found.corrected:
+    for name, (metric, title) in _MEASURES.items():
+        if name not in estimates.corrected:
             continue
-        entry = found.corrected[name]
+        entry = estimates.corrected[name]
         if isinstance(entry, Missing):
-            out.append(f"{told}, corrected: none yet, {entry.missing}.")
+            out.append(f"{title}, corrected: none yet, {entry.missing}.")
         else:
             flags = [FLAGS[flag] for flag in entry.flags if flag in FLAGS]
             about = f" ({'; '.join(flags)})" if flags else ""
             out.append(
-                f"{told}, corrected: {estimate_text(metric, entry)}, {entry.n_labelled} answers labelled{about}."
+                f"{title}, corrected: {estimate_text(metric, entry)}, {entry.n_labelled} answers labelled{about}."
             )
     return out

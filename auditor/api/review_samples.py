@@ -72,21 +72,21 @@ async def _draws(request: web.Request) -> list[ReviewDrawEntry]:
 async def _draw(request: web.Request) -> web.StreamResponse:
     """Draw a sample, which is then a queue."""
     require_role(request, KeyRole.REVIEWER)
-    given = await read_form(request, ("n", "seed", "stratify"))
-    n, seed = _whole(given, "n", 1, _MOST_DRAWN), _whole(given, "seed", 0, 2**31)
-    by = given.get("stratify", "")
+    fields = await read_form(request, ("n", "seed", "stratify"))
+    n, seed = _whole(fields, "n", 1, _MOST_DRAWN), _whole(fields, "seed", 0, 2**31)
+    by = fields.get("stratify", "")
     if by and by not in STRATA:
         raise ApiError(400, f"stratify must be one of {', '.join(STRATA)}.", "invalid_value", "stratify")
-    asked = ReviewRequest(n=n, seed=seed, strata=(by,) if by else ())
+    review_request = ReviewRequest(n=n, seed=seed, strata=(by,) if by else ())
     try:
-        sample = await draw_sample(request.app[ENGINE], request.app[CONFIG](), asked, request.app[CLOCK]())
+        sample = await draw_sample(request.app[ENGINE], request.app[CONFIG](), review_request, request.app[CLOCK]())
     except AuditError as error:
         raise ApiError(409, f"{error}.", "nothing_to_draw") from None
     return web.Response(status=303, headers={"location": f"/review/{sample.draw.id}"})
 
 
-def _whole(given: Mapping[str, str], name: str, least: int, most: int) -> int:
-    value = given.get(name, "")
+def _whole(fields: Mapping[str, str], name: str, least: int, most: int) -> int:
+    value = fields.get(name, "")
     if not (value.isascii() and value.isdecimal() and len(value) < 12 and least <= int(value) <= most):
         raise ApiError(400, f"{name} must be a whole number from {least} to {most}.", "invalid_value", name)
     return int(value)

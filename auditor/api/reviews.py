@@ -38,8 +38,8 @@ async def _of_exchange(request: web.Request) -> PersonLabelsBody:
     exchange = _uuid(known_filters(request, ("exchange",)).get("exchange"))
     async with transaction(request.app[ENGINE]) as connection:
         await _need_exchange(connection, exchange)
-        found = await read_reviews(connection, [exchange])
-    return PersonLabelsBody(reviews=[label_entry(review) for review in found])
+        labels = await read_reviews(connection, [exchange])
+    return PersonLabelsBody(reviews=[label_entry(label) for label in labels])
 
 
 @post(
@@ -51,36 +51,36 @@ async def _of_exchange(request: web.Request) -> PersonLabelsBody:
 )
 async def _add(request: web.Request) -> WithStatus[PersonLabelEntry]:
     """Store a label: 201, or 200 where the reviewer gave the same label before; then request new estimates."""
-    given = await read_object(request, PersonLabelRequest)
-    reviewer = acting_name(request, optional_text(given, "reviewer"), "reviewer")
-    exchange, opinion = _uuid(given.get("exchange")), _opinion({**given, "reviewer": reviewer})
+    fields = await read_object(request, PersonLabelRequest)
+    reviewer = acting_name(request, optional_text(fields, "reviewer"), "reviewer")
+    exchange, opinion = _uuid(fields.get("exchange")), _opinion({**fields, "reviewer": reviewer})
     async with transaction(request.app[ENGINE]) as connection:
         await _need_exchange(connection, exchange)
-        rubric = await _rubric(connection, exchange, given.get("rubric"))
+        rubric = await _rubric(connection, exchange, fields.get("rubric"))
         review = Review(exchange_id=exchange, rubric=rubric, opinion=opinion)
         added = await add_reviews(connection, [review], request.app[CLOCK]())
-        stored = [one for one in await read_reviews(connection, [exchange]) if one.review == review][-1]
+        stored = [label for label in await read_reviews(connection, [exchange]) if label.review == review][-1]
         if added.new:
             await ask_for(connection, ESTIMATE, "estimate:asked")
     return WithStatus(label_entry(stored), 201 if added.new else 200)
 
 
-def _opinion(given: dict[str, Any]) -> Opinion:
+def _opinion(fields: dict[str, Any]) -> Opinion:
     try:
         return opinion_of(
-            reviewer=given.get("reviewer"),
-            layer=given.get("layer"),
-            label=given.get("label"),
-            note=given.get("note"),
-            view=given.get("view", AnswerView.SPLIT.value),
+            reviewer=fields.get("reviewer"),
+            layer=fields.get("layer"),
+            label=fields.get("label"),
+            note=fields.get("note"),
+            view=fields.get("view", AnswerView.SPLIT.value),
         )
     except BadOpinion as bad:
         raise ApiError(400, f"{bad}.", "invalid_value", bad.field) from None
 
 
-def _uuid(given: object) -> UUID:
+def _uuid(value: object) -> UUID:
     try:
-        return UUID(given if isinstance(given, str) else "")
+        return UUID(value if isinstance(value, str) else "")
     except ValueError:
         raise ApiError(400, "'exchange' must be the id of an exchange.", "invalid_value", "exchange") from None
 
@@ -90,11 +90,11 @@ async def _need_exchange(connection: AsyncConnection, exchange: UUID) -> None:
         raise ApiError(404, "No stored exchange has this id.", "exchange_not_found", "exchange")
 
 
-async def _rubric(connection: AsyncConnection, exchange: UUID, given: object) -> str:
-    """Return the rubric of the label: the given one, or else the one by which judges coded the exchange."""
-    if given is not None and (not isinstance(given, str) or given not in RUBRICS):
+async def _rubric(connection: AsyncConnection, exchange: UUID, name: object) -> str:
+    """Return the rubric of the label: ``name``, or else the one by which judges coded the exchange."""
+    if name is not None and (not isinstance(name, str) or name not in RUBRICS):
         raise ApiError(400, f"rubric must be one of {', '.join(RUBRICS)}.", "invalid_value", "rubric")
-    rubric = given or (await find_rubrics(connection, [exchange])).get(exchange)
+    rubric = name or (await find_rubrics(connection, [exchange])).get(exchange)
     if not isinstance(rubric, str):
         message = "No judge has coded this exchange, so its rubric is unknown. Name it in the field 'rubric'."
         raise ApiError(400, message, "rubric_unknown", "rubric")

@@ -34,7 +34,7 @@ def require_role(request: web.Request, role: KeyRole) -> ConsoleUser:
     return person
 
 
-def acting_name(request: web.Request, given: str | None, field: str) -> str | None:
+def acting_name(request: web.Request, name: str | None, field: str) -> str | None:
     """Return the name under which an action is kept, so that nobody acts in the name of somebody else.
 
     It is the name of the key. An admin may name another person, as an import does. On a loopback address nobody has a
@@ -46,9 +46,9 @@ def acting_name(request: web.Request, given: str | None, field: str) -> str | No
         403.
     """
     person = person_of(request)
-    if person.key_id is None or (given is not None and person.role is KeyRole.ADMIN):
-        return given
-    if given is not None and given != person.name:
+    if person.key_id is None or (name is not None and person.role is KeyRole.ADMIN):
+        return name
+    if name is not None and name != person.name:
         message = f"{field} must be {person.name}, the name of your key, or be left out."
         raise ApiError(403, message, "foreign_name", field)
     return person.name
@@ -64,11 +64,11 @@ async def read_form(request: web.Request, fields: Collection[str]) -> dict[str, 
     ApiError
         403: the token is missing or wrong. 400: a field is not in ``fields``, stands twice, is a file, or holds NUL.
     """
-    given = await read_fields(request, (*fields, CSRF))
-    token = given.pop(CSRF, "")
+    values = await read_fields(request, (*fields, CSRF))
+    token = values.pop(CSRF, "")
     if not hmac.compare_digest(token.encode(), person_of(request).csrf.encode()):
         raise ApiError(403, "This form is out of date. Open the page again and repeat.", "csrf_token", CSRF)
-    return given
+    return values
 
 
 async def read_fields(request: web.Request, fields: Collection[str]) -> dict[str, str]:
@@ -79,11 +79,11 @@ async def read_fields(request: web.Request, fields: Collection[str]) -> dict[str
     ApiError
         400.
     """
-    given: dict[str, str] = {}
+    values: dict[str, str] = {}
     for name, value in (await request.post()).items():
         if name not in fields:
             raise ApiError(400, f"The form has an unknown field {name!r}.", "invalid_value", name)
-        if name in given or not isinstance(value, str) or "\0" in value:
+        if name in values or not isinstance(value, str) or "\0" in value:
             raise ApiError(400, f"The field {name} must be one text.", "invalid_value", name)
-        given[name] = value
-    return given
+        values[name] = value
+    return values

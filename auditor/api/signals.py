@@ -54,8 +54,8 @@ def drift_state(rows: Iterable[EstimateRow]) -> DriftSummary:
     reached = {str(row.detail["level"]) for row in alarms if row.value == 1.0}
     for level in LEVELS:
         if level in reached:
-            own = [row for row in alarms if row.value == 1.0 and row.detail["level"] == level]
-            named = ", ".join(MEASURES.get(str(row.detail["measure"]), str(row.detail["measure"])) for row in own)
+            at_level = [row for row in alarms if row.value == 1.0 and row.detail["level"] == level]
+            named = ", ".join(MEASURES.get(str(row.detail["measure"]), str(row.detail["measure"])) for row in at_level)
             return DriftSummary(level=level, text=f"{level}: {named}")
     if any(row.value is not None for row in alarms):
         return DriftSummary(level="", text="no alarm")
@@ -66,20 +66,20 @@ def drift_state(rows: Iterable[EstimateRow]) -> DriftSummary:
 
 def peer_verdicts(rows: Iterable[EstimateRow]) -> PeerSummary:
     """Sum up the verdicts on one deployment."""
-    own = [row for row in rows if row.metric == "peer_verdict"]
-    given = [row for row in own if row.value == 1.0]
-    if not given:
+    verdict_rows = [row for row in rows if row.metric == "peer_verdict"]
+    holding = [row for row in verdict_rows if row.value == 1.0]
+    if not holding:
         return PeerSummary(
             verdict="",
             text="",
-            reason=next((row.missing for row in own if row.missing), "it is not compared with peers"),
+            reason=next((row.missing for row in verdict_rows if row.missing), "it is not compared with peers"),
         )
     domains: dict[str, dict[str, list[str]]] = {}
-    for row in given:
+    for row in holding:
         verdicts = domains.setdefault(str(row.detail["domain"]), {})
         verdicts.setdefault(str(row.detail["verdict"]), []).append(str(row.detail["method"]))
     text = "; ".join(f"{as_words(domain)}: {_of_domain(verdicts)}" for domain, verdicts in sorted(domains.items()))
-    reached = {str(row.detail["verdict"]) for row in given}
+    reached = {str(row.detail["verdict"]) for row in holding}
     return PeerSummary(verdict=next(each for each in _VERDICTS if each in reached), text=text)
 
 

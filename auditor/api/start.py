@@ -64,8 +64,8 @@ async def _steps(request: web.Request) -> list[StepEntry]:
         keys = any(key.is_for_clients for key, _ in await list_keys(connection))
     file = config.file_argument
     choice = PlanChoice(design=_DESIGN)
-    answered = sum(one.answered for one in planned.values())
-    every = sum(one.planned for one in planned.values())
+    answered = sum(counts.answered for counts in planned.values())
+    every = sum(counts.planned for counts in planned.values())
     return [
         StepEntry(
             name="Add a deployment",
@@ -90,7 +90,7 @@ async def _steps(request: web.Request) -> list[StepEntry]:
         StepEntry(
             name="Look at what a first audit costs",
             done=every > 0,
-            text=_asked(config),
+            text=_model_sentences(config),
             command=command("plan", choice, file),
             link=StepLinkEntry(href="/audits/plan?" + urlencode({"design": _DESIGN}), text="Estimate it here"),
         ),
@@ -114,17 +114,21 @@ async def _steps(request: web.Request) -> list[StepEntry]:
 
 
 def _deployments(config: Config) -> str:
-    return "Configured: " + ", ".join(f"{one.name} ({one.base_url})" for one in config.deployments) + "."
+    return (
+        "Configured: "
+        + ", ".join(f"{deployment.name} ({deployment.base_url})" for deployment in config.deployments)
+        + "."
+    )
 
 
-def _asked(config: Config) -> str:
-    told = []
-    for one in default_deployments(config):
+def _model_sentences(config: Config) -> str:
+    sentences = []
+    for deployment in default_deployments(config):
         try:
-            told.append(f"{one.name} is asked for the model {pinned_model(config, one)}.")
+            sentences.append(f"{deployment.name} is asked for the model {pinned_model(config, deployment)}.")
         except UsageError as error:
-            told.append(f"{error}; without a configuration, start with OPENAI_MODEL=NAME.")
-    return " ".join(told)
+            sentences.append(f"{error}; without a configuration, start with OPENAI_MODEL=NAME.")
+    return " ".join(sentences)
 
 
 def _request(config: Config, *, needs_key: bool) -> str:
@@ -140,7 +144,7 @@ def _request(config: Config, *, needs_key: bool) -> str:
 def _model(config: Config) -> str:
     """Return a model that the gateway routes; MODEL where every name is routed and no deployment says its own."""
     first = config.routes[0]
-    declared = {one.name: one for one in config.deployments}
+    declared = {deployment.name: deployment for deployment in config.deployments}
     try:
         return pinned_model(config, declared[first.deployments[0].name])
     except UsageError:

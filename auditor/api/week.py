@@ -76,20 +76,20 @@ async def changes_of_week(
     Parameters
     ----------
     connection, now
-        Of the store, and the time.
+        Connection to the store, and the time.
     window
-        Over which rates are compared with the reference.
+        Window over which rates are compared with the reference.
     signals
         The rows of all deployments, as ``auditor.store.estimates.read_signals`` reads them.
     """
     since = now - _WEEK
-    found = [_of_finding(one) for one in await read_new_findings(connection, since)]
-    accepted = [_of_reference(one) for one in await read_accepted(connection, since)]
+    opened = [_of_finding(finding) for finding in await read_new_findings(connection, since)]
+    accepted = [_of_reference(reference) for reference in await read_accepted(connection, since)]
     changes = [row for row in signals if row.metric == "change" and row.value is not None]
     moved = sorted(_moved(changes), key=lambda row: -abs(row.value or 0.0))
-    groups = (found, accepted, [_of_change(row) for row in moved])
+    groups = (opened, accepted, [_of_change(row) for row in moved])
     return Week(
-        entries=[one for group in groups for one in group[:_MOST]],
+        entries=[entry for group in groups for entry in group[:_MOST]],
         left_out=sum(max(0, len(group) - _MOST) for group in groups),
         window=window,
         compared=len(changes),
@@ -103,27 +103,27 @@ def _moved(rows: Sequence[EstimateRow]) -> Iterator[EstimateRow]:
             yield row
 
 
-def _of_finding(one: Finding) -> WeekEntry:
-    measure = MEASURES.get(one.metric, one.metric)
-    change = "" if one.value is None else f", {points(one.value)} against the reference"
+def _of_finding(finding: Finding) -> WeekEntry:
+    measure = MEASURES.get(finding.metric, finding.metric)
+    change = "" if finding.value is None else f", {points(finding.value)} against the reference"
     return WeekEntry(
         kind="finding",
-        at=one.first_seen,
-        deployment=one.deployment,
-        text=f"{one.level}: {measure}{change} ({one.state})",
-        address=f"/findings/{one.id}",
+        at=finding.first_seen,
+        deployment=finding.deployment,
+        text=f"{finding.level}: {measure}{change} ({finding.state})",
+        address=f"/findings/{finding.id}",
     )
 
 
-def _of_reference(one: StoredReference) -> WeekEntry:
-    release = f", release {one.release}" if one.release else ""
-    by = f" by {one.accepted_by}" if one.accepted_by else ""
+def _of_reference(reference: StoredReference) -> WeekEntry:
+    release = f", release {reference.release}" if reference.release else ""
+    by = f" by {reference.accepted_by}" if reference.accepted_by else ""
     return WeekEntry(
         kind="reference",
-        at=one.accepted_at,
-        deployment=one.deployment,
-        text=f"a reference from {one.since} on was accepted{by}{release}",
-        address=deployment_address(one.deployment),
+        at=reference.accepted_at,
+        deployment=reference.deployment,
+        text=f"a reference from {reference.since} on was accepted{by}{release}",
+        address=deployment_address(reference.deployment),
     )
 
 

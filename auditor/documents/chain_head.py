@@ -64,13 +64,13 @@ def sign_head(private_key: bytes, *, length: int, digest: bytes, signed_at: str)
     Parameters
     ----------
     private_key
-        32 bytes.
+        Ed25519 private key, 32 bytes.
     length
-        Batches of the chain.
+        Number of batches of the chain.
     digest
-        Of the newest batch, 32 bytes.
+        Digest of the newest batch, 32 bytes.
     signed_at
-        ISO 8601, with the offset.
+        Time of signing in ISO 8601, with the offset.
     """
     private = Ed25519PrivateKey.from_private_bytes(private_key)
     head = ChainHeadDocument(

@@ -57,11 +57,11 @@ def decode(content: bytes, kind: type[_Document], source: str) -> _Document:
     Parameters
     ----------
     content
-        As ``canonical_bytes`` wrote it, or any other JSON of the same content.
+        Bytes that ``canonical_bytes`` wrote, or any other JSON of the same content.
     kind
-        The document's class.
+        Class of the document.
     source
-        What an error names: a file, mostly.
+        Name of the source in errors, such as the path of a file.
 
     Raises
     ------

@@ -81,9 +81,9 @@ def write_card(folder: Path, card: DatasetCard, columns: Sequence[str], types: M
     Parameters
     ----------
     columns, types
-        Of the Parquet file, and their Arrow types where these are not text.
+        Columns of the Parquet file, and their Arrow types where these are not text.
     rows
-        Their number.
+        Number of rows.
     """
     path = data_file(folder, card.name)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()

@@ -213,8 +213,8 @@ def require_target(path: Path, *inputs: Path) -> None:
         raise UsageError(f"{path}: {parent}: {what}")
     if not os.access(parent, os.W_OK):
         raise UsageError(f"{path}: the directory may not be written")
-    for given in inputs:
-        if path.exists() and given.exists() and path.samefile(given):
+    for source in inputs:
+        if path.exists() and source.exists() and path.samefile(source):
             raise UsageError(f"{path}: is the input; name another file")
 
 

@@ -27,9 +27,9 @@ def writing_rows(path: Path, columns: Sequence[str], types: Mapping[str, str]) -
     Parameters
     ----------
     path
-        With one of the endings in ``FORMATS``.
+        Path of the file, with one of the endings in ``FORMATS``.
     columns
-        Of CSV and Parquet, in order. A value that is a list or an object is JSON in CSV.
+        Columns of CSV and Parquet, in order. A value that is a list or an object is JSON in CSV.
     types
         Arrow types of the columns that are not text, for Parquet.
 

@@ -98,9 +98,9 @@ def render_analysis(analysis: AnalysisDocument, period: PeriodContext | None = N
     Parameters
     ----------
     analysis
-        As read back from ``analysis.json``.
+        Document as read back from ``analysis.json``.
     period
-        Of a report over a period; a file has none.
+        Context of a report over a period; None for a file.
     """
     document, period = with_places(analysis), period or PeriodContext()
     # Controls have no pages of their own: they are set against the statements' answers.
@@ -120,7 +120,7 @@ def draw_analysis(analysis: AnalysisDocument) -> dict[str, str]:
     return {
         f"{anchor}.{name}": outside_the_page(drawn)
         for anchor, section in _sections(document, parts, PeriodContext())
-        for name, drawn in section.given.items()
+        for name, drawn in section.values.items()
         if isinstance(drawn, Markup) and "<svg" in drawn
     }
 
@@ -136,21 +136,21 @@ def _sections(
         judges.section(document),
         reviews.section(document, period.people),
     )
-    named = [(found.name, found) for found in whole if found is not None]
+    named = [(section.name, section) for section in whole if section is not None]
     last = (_methods(document), _origin(document, period))
-    appendix = [*_of_parts(parts, _APPENDIX), *((found.name, found) for found in last)]
+    appendix = [*_of_parts(parts, _APPENDIX), *((section.name, section) for section in last)]
     return [
         *_of_parts(parts, _FINDINGS),
         *named,
-        *((anchor, replace(found, title=f"Appendix. {found.title}")) for anchor, found in appendix),
+        *((anchor, replace(section, title=f"Appendix. {section.title}")) for anchor, section in appendix),
     ]
 
 
 def _of_parts(parts: Mapping[str, AnalysisDocument], makers: Sequence[_Maker]) -> Iterator[tuple[str, PageSection]]:
     """Make the sections of each rubric; with several rubrics each title names its rubric."""
     for place, (rubric, part) in enumerate(parts.items(), start=1):
-        for found in filter(None, (make(part) for make in makers)):
-            yield (f"{found.name}-{place}", found.of(rubric)) if len(parts) > 1 else (found.name, found)
+        for section in filter(None, (make(part) for make in makers)):
+            yield (f"{section.name}-{place}", section.of(rubric)) if len(parts) > 1 else (section.name, section)
 
 
 def _title(document: AnalysisDocument, parts: Mapping[str, AnalysisDocument]) -> dict[str, Any]:
@@ -163,10 +163,10 @@ def _title(document: AnalysisDocument, parts: Mapping[str, AnalysisDocument]) ->
         "n_rows": count(document.n_rows),
         "n_skipped": count(document.n_skipped) if document.n_skipped else None,
         "statements": {rubric: count(pooled_group(part).n_statements) for rubric, part in parts.items()},
-        "asked": [asked for part in parts.values() if (asked := varied_levels(part))],
+        "varied": [levels for part in parts.values() if (levels := varied_levels(part))],
         "clustered": []
         if clusters is UNSET
-        else [(text_cell(way.field), count(way.n_clusters)) for way in clusters.used],
+        else [(text_cell(clustering.field), count(clustering.n_clusters)) for clustering in clusters.used],
         "coarser": []
         if clusters is UNSET
         else [
@@ -179,7 +179,7 @@ def _title(document: AnalysisDocument, parts: Mapping[str, AnalysisDocument]) ->
 
 def _methods(document: AnalysisDocument) -> PageSection:
     """Return the section on methods, limits and versions."""
-    given = {
+    values = {
         **_FLOORS,
         "metrics": METRICS.values(),
         "flags": FLAGS,
@@ -187,15 +187,15 @@ def _methods(document: AnalysisDocument) -> PageSection:
         "n_boot": count(document.n_boot),
         "seed": count(document.seed),
     }
-    return PageSection(name="methods", title="Methods and limits", given=given)
+    return PageSection(name="methods", title="Methods and limits", values=values)
 
 
 def _origin(document: AnalysisDocument, period: PeriodContext) -> PageSection:
     """Return the section on what the page was made from: exact times, digests, versions."""
-    given = {
+    values = {
         "about": period.about,
         "document": document,
         "n_boot": count(document.n_boot),
         "seed": count(document.seed),
     }
-    return PageSection(name="origin", title="Origin of the numbers", given=given)
+    return PageSection(name="origin", title="Origin of the numbers", values=values)

@@ -42,8 +42,8 @@ def design_section(part: AnalysisDocument) -> PageSection | None:
     if not part.design:
         return None
     entry = part.design[0]
-    given = {"overview": overview(entry), "benchmarks": _benchmark_table(entry), "entry": _numbers(entry)}
-    return PageSection(name="design", title="Design: what was asked, and what was coded", given=given)
+    values = {"overview": overview(entry), "benchmarks": _benchmark_table(entry), "entry": _numbers(entry)}
+    return PageSection(name="design", title="Design: what was asked, and what was coded", values=values)
 
 
 def _numbers(entry: DesignEntry) -> dict[str, object]:
@@ -61,7 +61,7 @@ def _benchmark_table(entry: DesignEntry) -> ReportTable | None:
         TableRow(
             name=each.name,
             cells=[
-                text_cell(each.formats, lambda formats: " and ".join(_FACES[one] for one in formats)),
+                text_cell(each.formats, lambda formats: " and ".join(_FACES[name] for name in formats)),
                 count(each.units).above(text_cell(each.unit)),
                 _factors(each),
                 text_cell(each.layered, yes_no),
@@ -141,12 +141,12 @@ _PARTS: Final = (
 
 def coverage_section(part: AnalysisDocument) -> PageSection:
     """Return the section on coverage."""
-    given = {
+    values = {
         "bars": coverage_bars(drawn(part, part.deployments)),
         "reasons": _reason_table(part),
         "bounds": _bound_table([*part.deployments, pooled_group(part)]),
     }
-    return PageSection(name="coverage", title="Coverage: how many responses could be coded", given=given)
+    return PageSection(name="coverage", title="Coverage: how many responses could be coded", values=values)
 
 
 def _reason_table(part: AnalysisDocument) -> ReportTable | None:
@@ -187,11 +187,13 @@ def statements_section(part: AnalysisDocument) -> PageSection | None:
     """Return the section of the statements; None if the document lacks them."""
     if not part.pool:
         return None
-    return PageSection(name="statements", title="Statements", given={"table": _table(part.pool[0])})
+    return PageSection(name="statements", title="Statements", values={"table": _table(part.pool[0])})
 
 
 def _table(pool: PoolEntry) -> ReportTable | None:
-    rows = [TableRow(name=as_words(one.category or DASH), cells=[count(one.n_statements)]) for one in pool.categories]
+    rows = [
+        TableRow(name=as_words(entry.category or DASH), cells=[count(entry.n_statements)]) for entry in pool.categories
+    ]
     rows.append(TableRow(name="all", cells=[count(pool.n_statements)], kind="pooled"))
     return table("Statements by category", ["category", "statements"], rows, source="Table V")
 

@@ -59,10 +59,10 @@ class Colour(StrEnum):
     SERIES_7 = "var(--series-7)"
 
 
-def _star(points: int, inner: float, turn: float = 0.0) -> tuple[tuple[float, float], ...]:
+def _star(points: int, inner: float, rotation: float = 0.0) -> tuple[tuple[float, float], ...]:
     """Return the corners of a star in a circle of diameter 1."""
     radii = (0.5, 0.5 * inner)
-    angles = [turn - pi / 2 + pi * place / points for place in range(2 * points)]
+    angles = [rotation - pi / 2 + pi * place / points for place in range(2 * points)]
     return tuple((radii[place % 2] * cos(angle), radii[place % 2] * sin(angle)) for place, angle in enumerate(angles))
 
 
@@ -142,9 +142,9 @@ class Plot:
     Parameters
     ----------
     width, height
-        Of the sheet, in pixels.
+        Size of the sheet, in pixels.
     left, right, top, bottom
-        From the sheet's edges to the plot: room for names, numbers, heading and scale.
+        Distances from the sheet's edges to the plot, in pixels: room for names, numbers, heading and scale.
     """
 
     def __init__(

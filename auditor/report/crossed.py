@@ -80,7 +80,7 @@ def section(part: AnalysisDocument) -> PageSection | None:
         return None
     missing = known(part.eta_squared, MissingVarianceShare)
     added = known(part.additivity, AdditivityEntry)
-    given = {
+    values = {
         "additivity": _additivity_table(added),
         "largest": _largest_departure(added),
         "flips": [_flip_words(entry) for entry in known(part.sign_flips, SignFlipEntry)],
@@ -92,7 +92,7 @@ def section(part: AnalysisDocument) -> PageSection | None:
         "cells": condition_table(_crossed(part.cells), "All deployments together", "Figure 8"),
         "dni": _dni_table(part),
     }
-    return PageSection(name="crossed", title="Crossed design: do the factors add up?", given=given)
+    return PageSection(name="crossed", title="Crossed design: do the factors add up?", values=values)
 
 
 def _crossed(entries: Iterable[ConditionEntry]) -> list[ConditionEntry]:
@@ -168,7 +168,7 @@ def _largest_departure(entries: Iterable[AdditivityEntry]) -> dict[str, Any] | N
     pooled = [(each, entry) for entry in entries if not entry.by for each in entry.contrasts]
     if not pooled:
         return None
-    contrast, entry = max(pooled, key=lambda one: (_departs(one[0]), abs(one[0].departure.value)))
+    contrast, entry = max(pooled, key=lambda pair: (_departs(pair[0]), abs(pair[0].departure.value)))
     return {
         "changes": _changes(contrast, entry),
         "joint": bounded(contrast.joint, points),
@@ -214,11 +214,11 @@ def _interaction_table(entries: Iterable[InteractionEntry]) -> ReportTable | Non
 def _dni_table(part: AnalysisDocument) -> ReportTable | None:
     """Make the table of DNI by crossed condition and deployment; a sign other than at the baseline is marked."""
     entries = _crossed(part.conditions)
-    found = {(condition_text(entry.by), str(entry.by["deployment"])): entry for entry in entries}
+    by_cell = {(condition_text(entry.by), str(entry.by["deployment"])): entry for entry in entries}
     names = deployment_names(part)
     rows = [
-        TableRow(name=condition, cells=[_dni(found.get((condition, name))) for name in names])
-        for condition in dict.fromkeys(condition for condition, _ in found)
+        TableRow(name=condition, cells=[_dni(by_cell.get((condition, name))) for name in names])
+        for condition in dict.fromkeys(condition for condition, _ in by_cell)
     ]
     return table("DNI by condition and deployment", ["condition", *names], rows, source="Figure 8")
 
@@ -245,15 +245,15 @@ def cell_map(conditions: Sequence[ConditionEntry], cells: Sequence[ConditionEntr
     crossed = _crossed_names(entry.by for entry in (*conditions, *cells))
     if not crossed:
         return None
-    found = {(condition_text(entry.by), str(entry.by.get("deployment", _ALL))): entry for entry in conditions}
-    found |= {(condition_text(entry.by), _ALL): entry for entry in cells}
-    dni = known((entry.metrics["dni"] for (name, _), entry in found.items() if name in crossed), EstimateEntry)
+    by_cell = {(condition_text(entry.by), str(entry.by.get("deployment", _ALL))): entry for entry in conditions}
+    by_cell |= {(condition_text(entry.by), _ALL): entry for entry in cells}
+    dni = known((entry.metrics["dni"] for (name, _), entry in by_cell.items() if name in crossed), EstimateEntry)
     reach = max((abs(each.value) for each in dni), default=0.0) or 1.0
     return heat_map(
         "DNI by crossed condition, pp",
         crossed[:_MOST],
         sorted({str(entry.by["deployment"]) for entry in conditions}),
-        lambda name, column: _cell(found.get((name, column)), f"{name}, {column}", reach),
+        lambda name, column: _cell(by_cell.get((name, column)), f"{name}, {column}", reach),
         last=_ALL if cells else "",
         lines=[
             "+ selection over-estimates, \N{MINUS SIGN} it under-estimates;",
@@ -269,11 +269,11 @@ def _crossed_names(places: Iterable[By]) -> list[str]:
     combined = [levels for levels in by_name.values() if off_baseline(levels) > 1]
     if not combined:
         return []
-    asked = [{base, *own} for base, own in zip(BASELINE, zip(*combined, strict=True), strict=True)]
+    varied = [{base, *levels} for base, levels in zip(BASELINE, zip(*combined, strict=True), strict=True)]
     inside = {
         name: levels
         for name, levels in by_name.items()
-        if all(level in own for level, own in zip(levels, asked, strict=True))
+        if all(level in level_set for level, level_set in zip(levels, varied, strict=True))
     }
     return sorted(inside, key=lambda name: list(map(level_order, FACTORS, inside[name])))
 
@@ -303,7 +303,7 @@ def interaction_panel(interaction: Sequence[InteractionEntry]) -> Markup | None:
     """
     drawn = [(entry, rate) for entry in interaction if isinstance(rate := entry.ber_sel_full, EstimateEntry)]
     # By task and by sentiment, both in the instrument's order.
-    drawn.sort(key=lambda one: (level_order("task", one[0].task), level_order("sentiment", one[0].sentiment)))
+    drawn.sort(key=lambda pair: (level_order("task", pair[0].task), level_order("sentiment", pair[0].sentiment)))
     if not drawn:
         return None
     names = [f"{entry.task}, {entry.sentiment}" for entry, _ in drawn]

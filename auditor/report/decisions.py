@@ -72,9 +72,9 @@ def _summary(document: DecisionsDocument) -> Iterator[str]:
             reason = table.highest.missing if isinstance(table.highest, Missing) else "no ratio"
             yield f"{table_title(table)}: no ratios, because {reason}."
             continue
-        value, name, found = min(ratios, key=lambda each: each[:2])
+        value, name, ratio = min(ratios, key=lambda each: each[:2])
         text = (
-            f"{table_title(table)}: the lowest ratio is {value:.2f} {_interval(found)} ({name}; the highest rate has "
+            f"{table_title(table)}: the lowest ratio is {value:.2f} {_interval(ratio)} ({name}; the highest rate has "
         )
         text += f"{' · '.join(table.highest)})"
         below = [name for _, name, each in ratios if each.finding == "below"]
@@ -86,8 +86,8 @@ def _summary(document: DecisionsDocument) -> Iterator[str]:
             yield f"{text}. No group is below {document.rule.threshold:g} beyond chance."
 
 
-def _interval(found: ImpactRatioEntry) -> str:
-    return f"[{found.interval[0]:.2f}, {found.interval[1]:.2f}]"
+def _interval(ratio: ImpactRatioEntry) -> str:
+    return f"[{ratio.interval[0]:.2f}, {ratio.interval[1]:.2f}]"
 
 
 def category_lines(table: DecisionTableEntry) -> list[CategoryLine]:
@@ -114,14 +114,14 @@ def _line(each: DecisionGroupEntry) -> CategoryLine:
 
 def draw_ratios(table: DecisionTableEntry, threshold: float | None) -> Markup | None:
     """Draw the ratio of each category with its interval, and the threshold; None where there is none."""
-    found = [
+    ratios = [
         (" · ".join(each.values), each.impact_ratio)
         for each in table.categories
         if isinstance(each.impact_ratio, ImpactRatioEntry)
     ]
-    if not found:
+    if not ratios:
         return None
-    names = [name for name, _ in found]
+    names = [name for name, _ in ratios]
     title = "Ratio to the highest rate"
     plot = open_rows(title, names, _LINE, width=WIDE, left=gutter_width(names, WIDE / 3), top=34, right=60)
     plot.set_x(0, 1)
@@ -129,7 +129,7 @@ def draw_ratios(table: DecisionTableEntry, threshold: float | None) -> Markup | 
     plot.ticks_x(ticks, [f"{tick:g}" for tick in ticks])
     if threshold is not None:
         plot.rule_x(threshold, Colour.FAIL)
-    for y, (name, ratio) in enumerate(found):
+    for y, (name, ratio) in enumerate(ratios):
         plot.across(y, *ratio.interval, Look(colour=UNION.colour, width=2, alpha=0.6))
         plot.mark(ratio.value, y, UNION)
         write_beside(plot, y, f"{ratio.value:.2f}", hover=f"{name}: {ratio.value:.2f} {_interval(ratio)}")

@@ -63,7 +63,7 @@ def section(part: AnalysisDocument) -> PageSection:
     """Return the section that compares the layers of each deployment."""
     pooled = pooled_group(part)
     ir, known = pooled.metrics["ir"], any(isinstance(e.metrics["ir"], EstimateEntry) for e in part.deployments)
-    given = {
+    values = {
         "bars": naive_bars(drawn(part, part.deployments)),
         "map": reliability_map(drawn(part, part.deployments)),
         "table": decomposition_table(part.deployments, pooled, part.means) if known else None,
@@ -71,7 +71,7 @@ def section(part: AnalysisDocument) -> PageSection:
         "refused": readers_refusal(part),
         "missing": ir.missing if not known and isinstance(ir, Missing) else "",
     }
-    return PageSection(name="decomposition", title="Within a response: do option and text agree?", given=given)
+    return PageSection(name="decomposition", title="Within a response: do option and text agree?", values=values)
 
 
 def _measures() -> list[str]:
@@ -141,11 +141,11 @@ def _misreading_table(entries: Sequence[GroupEntry]) -> ReportTable | None:
 
 def _estimates(entries: Sequence[GroupEntry], *measures: str) -> list[tuple[str, list[EstimateEntry]]]:
     """List the deployments that have all of these measures, each with its estimates."""
-    found = [(group_name(entry.by), [entry.metrics[measure] for measure in measures]) for entry in entries]
+    measured = [(group_name(entry.by), [entry.metrics[measure] for measure in measures]) for entry in entries]
     return [
-        (name, own)
-        for name, each in found
-        if len(own := [one for one in each if isinstance(one, EstimateEntry)]) == len(measures)
+        (name, estimates)
+        for name, each in measured
+        if len(estimates := [estimate for estimate in each if isinstance(estimate, EstimateEntry)]) == len(measures)
     ]
 
 
@@ -215,7 +215,7 @@ def reliability_map(deployments: Sequence[GroupEntry]) -> Markup | None:
     placed = [_Placed(name, ir, dni, sizes[name]) for name, (ir, dni) in _estimates(deployments, "ir", "dni")]
     if not placed:
         return None
-    ordered = sorted(placed, key=lambda one: (-one.ir.value, one.name))
+    ordered = sorted(placed, key=lambda point: (-point.ir.value, point.name))
     return join_panels([_map(ordered), _key(ordered)])
 
 
@@ -229,8 +229,8 @@ class _Placed(NamedTuple):
 
 
 def _map(placed: Sequence[_Placed]) -> Markup:
-    top = scale_top([1.6 * IR_MIN, *(one.ir.high for one in placed)])
-    reach = scale_top([4 * DNI_MAX, *(abs(side) for one in placed for side in (one.dni.low, one.dni.high))])
+    top = scale_top([1.6 * IR_MIN, *(point.ir.high for point in placed)])
+    reach = scale_top([4 * DNI_MAX, *(abs(side) for point in placed for side in (point.dni.low, point.dni.high))])
     plot = Plot(PANEL, _HEIGHT, left=60, right=20, top=36, bottom=46)
     panel_title(plot, "DNI, pp: selection minus text")
     rate_scale(plot, top)
@@ -283,12 +283,12 @@ def _key(placed: Sequence[_Placed]) -> Markup:
     panel_title(plot, "Deployments")
     for x, name in zip(columns, ("IR, %", "DNI, pp", "sel, %"), strict=True):
         plot.write(x, 8, name, TextLook(anchor="end", colour=Colour.SOFT))
-    for index, one in enumerate(placed):
+    for index, point in enumerate(placed):
         y = 33 + ROW * index
-        shown, full = cut_name(one.name, PANEL - 300)
+        shown, full = cut_name(point.name, PANEL - 300)
         plot.write(14, y, str(index + 1), TextLook(anchor="end", is_bold=True))
         plot.write(22, y, shown, hover=full)
-        values = rate_text(one.ir), change_text(one.dni), rate_text(one.sel)
+        values = rate_text(point.ir), change_text(point.dni), rate_text(point.sel)
         for x, value in zip(columns, values, strict=True):
             plot.write(x, y, value, TextLook(anchor="end"))
     return plot.svg("The deployments of the map")

@@ -23,16 +23,16 @@ def section(part: AnalysisDocument) -> PageSection | None:
         return None
     styles = _style_table(part)
     measured = styles is not None and any(not cell.reason for row in styles.rows for cell in row.cells[:-1])
-    given = {
+    values = {
         "directions": _direction_table(part),
         "styles": styles if measured else None,
         "unmeasured": "" if measured or styles is None else "; ".join(styles.reasons),
     }
-    return PageSection(name="direction", title="Direction of answers, and response styles", given=given)
+    return PageSection(name="direction", title="Direction of answers, and response styles", values=values)
 
 
 def _direction_table(part: AnalysisDocument) -> ReportTable | None:
-    own = [entry for entry in part.direction if len(entry.by) == 1]
+    entries = [entry for entry in part.direction if len(entry.by) == 1]
     controls = [
         (name, head)
         for name, head in (
@@ -40,7 +40,7 @@ def _direction_table(part: AnalysisDocument) -> ReportTable | None:
             ("controlled", "controlled"),
             ("disambiguated", "scene gives the answer"),
         )
-        if any(getattr(entry, name) is not UNSET for entry in own)
+        if any(getattr(entry, name) is not UNSET for entry in entries)
     ]
     rows = [
         TableRow(
@@ -50,7 +50,7 @@ def _direction_table(part: AnalysisDocument) -> ReportTable | None:
                 *(_score(each) for each in (entry.score, entry.net, *(getattr(entry, name) for name, _ in controls))),
             ],
         )
-        for entry in own
+        for entry in entries
     ]
     heads = [
         "deployment and layer",
@@ -71,16 +71,19 @@ def _score(entry: ContrastEntry | Missing | UnsetType) -> TableCell:
 
 
 def _style_table(part: AnalysisDocument) -> ReportTable | None:
-    found: dict[str, dict[str, ResponseStyleEntry]] = {}
+    by_name: dict[str, dict[str, ResponseStyleEntry]] = {}
     for entry in part.response_styles:
         if "task" not in entry.by:
-            found.setdefault(by_text(entry.by), {})[entry.style] = entry
+            by_name.setdefault(by_text(entry.by), {})[entry.style] = entry
     rows = [
         TableRow(
             name=name,
-            cells=[*(bounded(own[style].effect, points) for style in _STYLES), word_cell(flagged_styles(own.values()))],
+            cells=[
+                *(bounded(styles[style].effect, points) for style in _STYLES),
+                word_cell(flagged_styles(styles.values())),
+            ],
         )
-        for name, own in found.items()
+        for name, styles in by_name.items()
     ]
     heads = ["deployment", *(as_words(style) for style in _STYLES), "flagged"]
     return table("Response styles: answers chosen for their form", heads, rows)

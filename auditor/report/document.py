@@ -72,9 +72,9 @@ def with_places(document: _Document, pointer: str = "") -> _Document:
     Parameters
     ----------
     document
-        Read from the file.
+        Document as read from its file.
     pointer
-        The place of the document itself.
+        JSON pointer of the document itself.
     """
     return cast("_Document", _with_places(document, pointer))
 
@@ -121,12 +121,12 @@ def pointer_of(value: object) -> str:
 
 def of_rubric(document: AnalysisDocument, rubric: str) -> AnalysisDocument:
     """Return the analysis with the entries of one rubric. Numbers of different rubrics must not be compared."""
-    own = {
+    kept = {
         name: [entry for entry in entries if getattr(entry, "rubric", rubric) == rubric]
         for name, entries in structs.asdict(document).items()
         if isinstance(entries, list)
     }
-    return structs.replace(document, **own)
+    return structs.replace(document, **kept)
 
 
 def known(entries: Iterable[object], kind: type[_Entry]) -> list[_Entry]:
@@ -154,9 +154,9 @@ def readers_refusal(part: AnalysisDocument) -> str:
 
 def misreading_of(entry: GroupEntry, measure: str) -> MisreadingEntry | None:
     """Return how large an error of the readers explains a measure; None where people's labels of both correct it."""
-    found = entry.misreading[measure]
+    misreading = entry.misreading[measure]
     corrected = isinstance(entry.metrics.get(f"{measure}_corrected"), EstimateEntry)
-    return None if corrected or isinstance(found, Missing) else found
+    return None if corrected or isinstance(misreading, Missing) else misreading
 
 
 def deployment_names(part: AnalysisDocument) -> list[str]:
@@ -176,7 +176,7 @@ def condition_levels(by: By) -> Levels:
     return task, perspective, role, sentiment
 
 
-def asked_conditions(part: AnalysisDocument) -> set[Levels]:
+def conditions_of(part: AnalysisDocument) -> set[Levels]:
     """Return the conditions that were asked."""
     return {condition_levels(entry.by) for entry in part.conditions}
 
@@ -184,18 +184,16 @@ def asked_conditions(part: AnalysisDocument) -> set[Levels]:
 def single_factor_levels(part: AnalysisDocument, factor: str) -> list[str]:
     """List the levels of a factor that were asked with the other factors at their baseline."""
     place = FACTORS.index(factor)
-    asked = {
-        levels[place] for levels in asked_conditions(part) if levels == single_factor_condition(factor, levels[place])
-    }
-    return sorted(asked, key=lambda level: level_order(factor, level))
+    occurring = {levels[place] for levels in conditions_of(part) if levels == single_factor_condition(factor, levels[place])}
+    return sorted(occurring, key=lambda level: level_order(factor, level))
 
 
 def varied_levels(part: AnalysisDocument) -> dict[str, list[str]]:
     """List the levels of each factor that was varied at all."""
-    found = {factor: {levels[place] for levels in asked_conditions(part)} for place, factor in enumerate(FACTORS)}
+    by_factor = {factor: {levels[place] for levels in conditions_of(part)} for place, factor in enumerate(FACTORS)}
     return {
         factor: sorted(levels, key=lambda level: level_order(factor, level))
-        for factor, levels in found.items()
+        for factor, levels in by_factor.items()
         if len(levels) > 1
     }
 

@@ -91,7 +91,7 @@ def name_rows(plot: Plot, names: Sequence[str], *, bold: Iterable[int] = (), dy:
     Parameters
     ----------
     plot, names
-        A row for each name.
+        Plot that has a row for each name.
     bold
         Rows whose names stand out.
     dy
@@ -122,11 +122,11 @@ def open_rows(
     Parameters
     ----------
     title, lines, aside
-        As ``panel_title`` writes them.
+        Texts of the heading, as ``panel_title`` writes them.
     names, bold
-        As ``name_rows`` writes them.
+        Names of the rows, as ``name_rows`` writes them.
     line
-        The height of a row, in pixels.
+        Height of a row, in pixels.
     key
         Marks with their names, as ``marker_key`` draws them.
     sheet
@@ -258,4 +258,4 @@ def number_marks(plot: Plot, marks: Sequence[Mark]) -> None:
 def _roomiest(place: _Point, away: float, others: Sequence[_Point]) -> _Point:
     """Choose the place around a mark that is farthest from all others."""
     around = [(place[0] + away * cos(angle), place[1] + away * sin(angle)) for angle in _ANGLES]
-    return max(around, key=lambda one: min((hypot(one[0] - x, one[1] - y) for x, y in others), default=0.0))
+    return max(around, key=lambda point: min((hypot(point[0] - x, point[1] - y) for x, y in others), default=0.0))

@@ -34,8 +34,8 @@ _ORIGINS: Final = {"probe": "probes", "client": "client traffic"}
 
 def section(replays: Sequence[ExposureReplay]) -> PageSection:
     """Return the section on exposure."""
-    given = {"replays": [_replay(one) for one in replays]}
-    return PageSection(name="exposures", title="Exposure: scores with other prompts", given=given)
+    values = {"replays": [_replay(replay) for replay in replays]}
+    return PageSection(name="exposures", title="Exposure: scores with other prompts", values=values)
 
 
 def _replay(replay: ExposureReplay) -> dict[str, Any]:
@@ -61,18 +61,18 @@ def origin_text(by: GroupKeyEntry) -> str:
 
 def _rows(group: ExposedGroup) -> Iterator[TableRow]:
     for metric in _SHOWN:
-        found = group.exposure.get(metric, NOT_THERE)
-        reach, _ = repetition_cells(found)
-        cells = [*range_cells(found, metric, str), reach, *basis_cells(found)]
+        exposure = group.exposure.get(metric, NOT_THERE)
+        reach, _ = repetition_cells(exposure)
+        cells = [*range_cells(exposure, metric, str), reach, *basis_cells(exposure)]
         yield TableRow(name=metric_head(metric), cells=cells)
 
 
-def range_cells(found: ExposureEntry | Missing, metric: str, name_of: Callable[[str], str]) -> list[TableCell]:
+def range_cells(exposure: ExposureEntry | Missing, metric: str, name_of: Callable[[str], str]) -> list[TableCell]:
     """Print the lowest and the highest score, each over the way of asking that gave it, and the range."""
-    if isinstance(found, Missing):
-        return [no_value(found.missing)] * 3
-    ends = [_end_cell(end, metric).above(text_cell(end.side, name_of)) for end in (found.lowest, found.highest)]
-    return [*ends, bounded(found.range, unsigned_points)]
+    if isinstance(exposure, Missing):
+        return [no_value(exposure.missing)] * 3
+    ends = [_end_cell(end, metric).above(text_cell(end.side, name_of)) for end in (exposure.lowest, exposure.highest)]
+    return [*ends, bounded(exposure.range, unsigned_points)]
 
 
 def _end_cell(end: RangeEndEntry, metric: str) -> TableCell:
@@ -80,17 +80,17 @@ def _end_cell(end: RangeEndEntry, metric: str) -> TableCell:
     return TableCell(text=first, under=tuple(under), path=pointer_of(end), kind="num estimate")
 
 
-def repetition_cells(found: ExposureEntry | Missing) -> tuple[TableCell, TableCell]:
+def repetition_cells(exposure: ExposureEntry | Missing) -> tuple[TableCell, TableCell]:
     """Print how far repetition moved the score, and whether the range is wider than that."""
-    repeated = found if isinstance(found, Missing) else found.repetition
+    repeated = exposure if isinstance(exposure, Missing) else exposure.repetition
     if isinstance(repeated, Missing):
         return no_value(repeated.missing), no_value(repeated.missing)
     beyond = text_cell(repeated.beyond, lambda beyond: "yes" if beyond else "not shown")
     return number(repeated.reach, unsigned_points), beyond
 
 
-def basis_cells(found: ExposureEntry | Missing) -> list[TableCell]:
+def basis_cells(exposure: ExposureEntry | Missing) -> list[TableCell]:
     """Print how many statements a range rests on, and its flags."""
-    if isinstance(found, Missing):
-        return [no_value(found.missing), word_cell("", "flags")]
-    return [count(found.n_statements), word_cell(as_words(", ".join(found.flags)), "flags")]
+    if isinstance(exposure, Missing):
+        return [no_value(exposure.missing), word_cell("", "flags")]
+    return [count(exposure.n_statements), word_cell(as_words(", ".join(exposure.flags)), "flags")]

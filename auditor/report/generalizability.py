@@ -54,18 +54,18 @@ _COLUMNS: Final = ("template", "statement", "statement:condition", "deployment",
 
 def section(part: AnalysisDocument) -> PageSection | None:
     """Return the section on templates; None where rows state none."""
-    own = [entry for entry in part.generalizability if entry.outcome == _UNION]
-    entries = known(own, GeneralizabilityEntry)
+    of_union = [entry for entry in part.generalizability if entry.outcome == _UNION]
+    entries = known(of_union, GeneralizabilityEntry)
     if not entries:
-        why = reason(own) if own else ""
+        why = reason(of_union) if of_union else ""
         if "one template" not in why:
             return None
-        return PageSection(name="generalizability", title=_TITLE, given={"missing": why})
+        return PageSection(name="generalizability", title=_TITLE, values={"missing": why})
     left_out = set(deployment_names(part)[_MOST_TABLED:])
     shown = [entry for entry in entries if entry.by.get("deployment") not in left_out]
     pooled = next((entry for entry in entries if not entry.by), None)
     conditions = [] if pooled is None else [each for each in pooled.conditions if each.templates]
-    given: dict[str, Any] = {
+    values: dict[str, Any] = {
         "missing": "",
         "components": component_table(shown),
         "contrasts": None if pooled is None else contrast_table(pooled.contrasts),
@@ -73,7 +73,7 @@ def section(part: AnalysisDocument) -> PageSection | None:
         "cut": len(conditions) > _MOST,
         "borrowed": pooled is not None and "one_template" in pooled.flags,
     }
-    return PageSection(name="generalizability", title=_TITLE, given=given)
+    return PageSection(name="generalizability", title=_TITLE, values=values)
 
 
 _TITLE: Final = "Across templates: how far the wording matters"

@@ -46,13 +46,13 @@ def heat_map(
     Parameters
     ----------
     title
-        What the cells are; heads each panel.
+        Text that heads each panel: what the cells are.
     names, columns
-        Of the rows and of the columns.
+        Names of the rows and of the columns.
     cell
-        Gives the cell of a row and a column, or None where nothing is known.
+        Function that returns the cell of a row and a column, or None where nothing is known.
     last
-        A column that ends every panel.
+        Name of a column that ends every panel.
     lines
         Lines of text under the heading.
     """
@@ -85,9 +85,9 @@ def _panel(
     for x, column in enumerate(columns):
         _column(plot, x, column)
         for y, name in enumerate(names):
-            found = cell(name, column)
-            if found is not None:
-                _draw(plot, x, y, found)
+            heat_cell = cell(name, column)
+            if heat_cell is not None:
+                _draw(plot, x, y, heat_cell)
     return plot.svg(title)
 
 

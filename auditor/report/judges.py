@@ -57,7 +57,7 @@ _LINE: Final = 28.0
 _HEIGHT: Final = 300.0
 _DOT: Final = 7.0
 _POOLED: Final = replace(ELAB, size=_DOT)
-_OWN: Final = Look(colour=Colour.SOFT, shape="circle", size=3.8)
+_SINGLE: Final = Look(colour=Colour.SOFT, shape="circle", size=3.8)
 _BAND: Final = Look(colour=Colour.ELAB, shape="square", size=9, alpha=0.26)
 _TICKS: Final = (-0.5, 0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 #: Values of one layer by judge and deployment; the pooled one has no deployment.
@@ -70,7 +70,7 @@ def section(document: AnalysisDocument) -> PageSection | None:
         return None
     means = known(document.judge_means, JudgeMeanEntry)
     left_out = {*sorted({entry.deployment for entry in means if entry.deployment is not None})[MOST_DRAWN:]}
-    given = {
+    values = {
         "dots": judge_dots([entry for entry in means if entry.deployment not in left_out]),
         "means": _mean_table(document.judge_means),
         "pairs": _pair_table(document.kappa),
@@ -82,20 +82,20 @@ def section(document: AnalysisDocument) -> PageSection | None:
         "fold_table": _fold_table(document.deployments),
         "vendors": _vendor_table(known(document.vendors, VendorEntry)),
     }
-    return PageSection(name="judges", title="Judges", given=given)
+    return PageSection(name="judges", title="Judges", values=values)
 
 
 def _mean_table(entries: Iterable[JudgeMeanEntry | MissingJudgeMean]) -> ReportTable | None:
     """Make the table of each judge's mean kappa with the others, over all deployments and by deployment."""
-    found = {(entry.layer, entry.judge, entry.deployment): entry for entry in entries}
-    names = sorted({name for _, _, name in found if name is not None})
-    absent, cells = no_value("has not labelled it"), {key: _kappa(entry) for key, entry in found.items()}
+    by_key = {(entry.layer, entry.judge, entry.deployment): entry for entry in entries}
+    names = sorted({name for _, _, name in by_key if name is not None})
+    absent, cells = no_value("has not labelled it"), {key: _kappa(entry) for key, entry in by_key.items()}
     rows = [
         TableRow(
             name=f"{judge}, {LAYERS[layer]}",
             cells=[cells.get((layer, judge, where), absent) for where in (None, *names)],
         )
-        for layer, judge in dict.fromkeys(key[:2] for key in found)
+        for layer, judge in dict.fromkeys(key[:2] for key in by_key)
     ]
     return table("Mean κ of a judge with the others", ["judge", "all", *names], rows, source="Figure 4")
 
@@ -117,12 +117,12 @@ def _kappa(entry: JudgeMeanEntry | MissingJudgeMean | KappaEntry | MissingKappa)
 
 def _panel_table(entries: Iterable[PanelEntry | MissingPanel]) -> ReportTable | None:
     """Make the table of the number of independent votes that the panel equals."""
-    rows = [TableRow(name=entry.deployment or "all deployments", cells=_worth(entry)) for entry in entries]
+    rows = [TableRow(name=entry.deployment or "all deployments", cells=_vote_cells(entry)) for entry in entries]
     heads = ["deployment", "judges", "mean κ", "independent votes"]
     return table(f"Number of independent votes that the panel equals: m / (1 + (m {MINUS} 1) {RHO})", heads, rows)
 
 
-def _worth(entry: PanelEntry | MissingPanel) -> list[TableCell]:
+def _vote_cells(entry: PanelEntry | MissingPanel) -> list[TableCell]:
     if isinstance(entry, PanelEntry):
         return [count(entry.n_judges), decimal(entry.rho), decimal(entry.n_eff, 2)]
     absent = no_value(entry.missing)
@@ -234,7 +234,7 @@ def _lines(judges: Sequence[str], elab: _Kappas, n_numbered: int) -> Markup:
     """Draw a line a judge; the first ``n_numbered`` have their number in the plane before their name."""
     names = [f"{place}  {judge}" if place <= n_numbered else judge for place, judge in enumerate(judges, start=1)]
     low = min(0.0, *elab.values())
-    key = [(ELAB, "all deployments"), (_OWN, "one"), (_BAND, f"from {SUBSTANTIAL}: substantial")]
+    key = [(ELAB, "all deployments"), (_SINGLE, "one"), (_BAND, f"from {SUBSTANTIAL}: substantial")]
     left = gutter_width(names)
     plot = open_rows("Agreement on the elaboration", names, _LINE, left=left, bottom=46, key=key)
     plot.set_x(low, 1)
@@ -244,7 +244,7 @@ def _lines(judges: Sequence[str], elab: _Kappas, n_numbered: int) -> Markup:
     for (judge, deployment), value in elab.items():
         y = judges.index(judge)
         if deployment is not None:
-            plot.mark(value, y, _OWN, f"{judge}, {deployment}: κ {value:.3f}")
+            plot.mark(value, y, _SINGLE, f"{judge}, {deployment}: κ {value:.3f}")
     for y, judge in enumerate(judges):
         plot.mark(elab[judge, None], y, _POOLED, f"{judge}: κ {elab[judge, None]:.3f}")
         write_beside(plot, y, f"{elab[judge, None]:.3f}")

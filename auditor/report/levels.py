@@ -62,10 +62,10 @@ _Rates = Mapping[tuple[str, str], Metrics]
 
 def deployment_table(part: AnalysisDocument, factor: str, metric: str) -> ReportTable | None:
     """Make the table of one layer's rate by level and deployment (Tables IX, XI, XIII)."""
-    found = {(entry.by["deployment"], condition_levels(entry.by)): entry.metrics for entry in part.conditions}
+    by_condition = {(entry.by["deployment"], condition_levels(entry.by)): entry.metrics for entry in part.conditions}
     levels, names = single_factor_levels(part, factor), deployment_names(part)
     rates = [
-        [_rate(found.get((name, single_factor_condition(factor, each))), metric) for each in levels] for name in names
+        [_rate(by_condition.get((name, single_factor_condition(factor, each))), metric) for each in levels] for name in names
     ]
     # Free-response tasks have no selection: a column of nothing but dashes is none.
     kept = [index for index in range(len(levels)) if any(isinstance(line[index], EstimateEntry) for line in rates)]
@@ -99,11 +99,11 @@ _SUMS: Final[Sequence[tuple[str, str, Callable[[LevelEntry], Metrics], Callable[
 
 def _sums(part: AnalysisDocument, factor: str, levels: Sequence[str], metric: str) -> list[TableRow]:
     """Return the row of all responses together, and the row of unweighted means over deployments."""
-    found = {entry.level: entry for entry in part.levels if entry.factor == factor}
-    if not found:
+    by_level = {entry.level: entry for entry in part.levels if entry.factor == factor}
+    if not by_level:
         return []
     return [
-        TableRow(name=name, kind=kind, cells=[write(_rate(of(found[level]), metric), metric) for level in levels])
+        TableRow(name=name, kind=kind, cells=[write(_rate(of(by_level[level]), metric), metric) for level in levels])
         for name, kind, of, write in _SUMS
     ]
 
@@ -115,7 +115,7 @@ def test_table(part: AnalysisDocument, factor: str, mitigation: MitigationEntry 
         for level in part.levels
         if level.factor == factor and isinstance(rate := level.pooled["ber_sel_full"], EstimateEntry)
     ]
-    known.sort(key=lambda one: one[1].value)
+    known.sort(key=lambda pair: pair[1].value)
     reference = BASELINE[FACTORS.index(factor)] if mitigation is None else mitigation.baseline
     tests = {} if mitigation is None else {level.level: level for level in mitigation.levels}
     rows = [_test(level, rate, tests.get(level.level), reference) for level, rate in known]
@@ -133,19 +133,19 @@ def _test(level: LevelEntry, rate: EstimateEntry, test: MitigationLevel | None, 
     ]
     if level.level == reference:
         return TableRow(name=f"{level.level} (reference)", cells=[*cells, *[word_cell("")] * 5], kind="base")
-    found = NOT_ASKED if test is None else test.selection
-    return TableRow(name=level.level, cells=[*cells, *_difference(found)])
+    selection = NOT_ASKED if test is None else test.selection
+    return TableRow(name=level.level, cells=[*cells, *_difference(selection)])
 
 
-def _difference(found: SelectionTestEntry | Missing) -> list[TableCell]:
-    if isinstance(found, Missing):
-        return [no_value(found.missing)] * 5
+def _difference(test: SelectionTestEntry | Missing) -> list[TableCell]:
+    if isinstance(test, Missing):
+        return [no_value(test.missing)] * 5
     return [
-        bounded(found, points),
-        probability(found.p),
-        probability(NOT_THERE if found.p_tukey is UNSET else found.p_tukey),
-        decimal(found.cohen_d, 2),
-        decimal(found.cohen_h, 2),
+        bounded(test, points),
+        probability(test.p),
+        probability(NOT_THERE if test.p_tukey is UNSET else test.p_tukey),
+        decimal(test.cohen_d, 2),
+        decimal(test.cohen_h, 2),
     ]
 
 
@@ -214,12 +214,12 @@ def _chart(conditions: Sequence[ConditionEntry], levels: Sequence[LevelEntry], m
     means: _Rates = {(str(entry.factor), entry.level): entry.metrics for entry in levels}
     lines: dict[str, dict[tuple[str, str], Metrics]] = {}
     for entry in conditions:
-        own = condition_levels(entry.by)
+        condition = condition_levels(entry.by)
         for place, factor in enumerate(FACTORS):
-            if own == single_factor_condition(factor, own[place]):
-                lines.setdefault(str(entry.by["deployment"]), {})[factor, own[place]] = entry.metrics
-    found = [metric for profile in (means, *lines.values()) for metric in profile.values()]
-    drawn = [value for each in found for name in metrics if (value := _claimed(_rate(each, name))) is not None]
+            if condition == single_factor_condition(factor, condition[place]):
+                lines.setdefault(str(entry.by["deployment"]), {})[factor, condition[place]] = entry.metrics
+    measured = [metric for rates in (means, *lines.values()) for metric in rates.values()]
+    drawn = [value for each in measured for name in metrics if (value := _claimed(_rate(each, name))) is not None]
     room = gutter_width(name for _, name in means)
     return _Chart(
         order=_order(means), means=means, lines=dict(sorted(lines.items())), top=scale_top(drawn), gutter=room

@@ -35,13 +35,13 @@ class ConsoleLinks:
         path
             JSON pointers of what is printed, separated by spaces; the first one counts.
         """
-        found = _PLACE.fullmatch(unquote(path.partition(" ")[0]))
-        if found is None or found[3] not in _RATES:
+        place = _PLACE.fullmatch(unquote(path.partition(" ")[0]))
+        if place is None or place[3] not in _RATES:
             return ""
-        entry = getattr(document, found[1])[int(found[2])]
+        entry = getattr(document, place[1])[int(place[2])]
         by: Mapping[str, Any] = entry.by
         if not set(by) <= _FILTERS or None in by.values():
             return ""
-        own = {name: str(value) for name, value in by.items()}
+        group = {name: str(value) for name, value in by.items()}
         rubric = {"rubric": entry.rubric}
-        return f"{self.url}/answers?{urlencode({**own, **self.filters, **rubric, 'cell': _RATES[found[3]].cells})}"
+        return f"{self.url}/answers?{urlencode({**group, **self.filters, **rubric, 'cell': _RATES[place[3]].cells})}"

@@ -84,7 +84,7 @@ def section(part: AnalysisDocument) -> PageSection | None:
         return None
     effects, tradeoffs = known(part.mitigation, MitigationEntry), known(part.tradeoff, TradeoffEntry)
     pooled = [entry for entry in tradeoffs if not entry.by]
-    given = {
+    values = {
         "factors": [_factor(part, factor, [each for each in effects if each.factor == factor]) for factor in factors],
         "missing": "" if effects else reason(part.mitigation),
         "panels": mitigation_panels([entry for entry in effects if not entry.by]),
@@ -93,7 +93,7 @@ def section(part: AnalysisDocument) -> PageSection | None:
         "tradeoff_missing": "" if tradeoffs else reason(part.tradeoff),
         "avoid": _warnings(part, effects, pooled),
     }
-    return PageSection(name="mitigation", title="Mitigation: which prompts lower both layers?", given=given)
+    return PageSection(name="mitigation", title="Mitigation: which prompts lower both layers?", values=values)
 
 
 def _factor(part: AnalysisDocument, factor: str, effects: Sequence[MitigationEntry]) -> dict[str, Any]:
@@ -139,8 +139,8 @@ def _each_table(entries: Sequence[MitigationEntry], factor: str) -> ReportTable 
     names = list(dict.fromkeys(level.level for entry in entries for level in entry.levels))
     rows = []
     for entry in entries:
-        found = {level.level: _change(level) for level in entry.levels}
-        cells = [found.get(name, no_value("not asked")) for name in names]
+        changes = {level.level: _change(level) for level in entry.levels}
+        cells = [changes.get(name, no_value("not asked")) for name in names]
         rows.append(TableRow(name=str(entry.by["deployment"]), cells=cells))
     return table(f"Verdict by intervals, by {factor} and deployment", ["deployment", *names], rows)
 
@@ -157,7 +157,7 @@ def _warnings(
     levels = [(f"{e.factor} {level.level}", level.verdict) for e in effects if not e.by for level in e.levels]
     out = []
     for verdict, warning in _WARNINGS.items():
-        if named := [name for name, found in levels if found == verdict]:
+        if named := [name for name, level_verdict in levels if level_verdict == verdict]:
             out.append(f"{join_words(named)}: {warning}")
     for entry in (entry for entry in tradeoffs if entry.outcome == "ber_sel_full"):
         worst = max(entry.options, key=lambda option: option.rate)

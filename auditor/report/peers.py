@@ -71,9 +71,10 @@ def section(compared: Sequence[ComparedPeers]) -> PageSection | None:
     if not compared:
         return None
     tables = [
-        {"table": table(f"Peers: {one.title}", _HEADS, _rows(one.comparison)), "page": one.page} for one in compared
+        {"table": table(f"Peers: {comparison.title}", _HEADS, _rows(comparison.comparison)), "page": comparison.page}
+        for comparison in compared
     ]
-    return PageSection(name="peers", title="Comparison with peers", given={"compared": tables})
+    return PageSection(name="peers", title="Comparison with peers", values={"compared": tables})
 
 
 def _rows(comparison: PeersDocument) -> Iterator[TableRow]:
@@ -84,14 +85,14 @@ def _rows(comparison: PeersDocument) -> Iterator[TableRow]:
         yield from (_row(name, *each) for each in pair.instruments.items())
 
 
-def _row(name: str, instrument: str, found: Result) -> TableRow:
-    if isinstance(found, Missing | MissingInstrumentEntry):
-        cells = [no_value(found.missing)] * 3
+def _row(name: str, instrument: str, result: Result) -> TableRow:
+    if isinstance(result, Missing | MissingInstrumentEntry):
+        cells = [no_value(result.missing)] * 3
     else:
         cells = [
-            bounded(found.paired, partial(number_text, instrument)),
-            number(found.delta, partial(number_text, instrument, digits=4)),
-            text_cell(found.verdict),
+            bounded(result.paired, partial(number_text, instrument)),
+            number(result.delta, partial(number_text, instrument, digits=4)),
+            text_cell(result.verdict),
         ]
     return TableRow(name=f"{name}: {instrument}", cells=cells)
 
@@ -112,12 +113,12 @@ def render_peers(document: PeersDocument, period: PeersPageContext | None = None
     Parameters
     ----------
     document
-        As read back from ``peers.json``.
+        Document as read back from ``peers.json``.
     period
-        Of a report over a period; a file has none.
+        Context of a report over a period; None for a file.
     """
     templates = environment(PackageLoader("auditor.report", "page"))
-    templates.filters |= {"fixed": fixed_text, "p": p_text, "said": word_text, "why": reason_text}
+    templates.filters |= {"fixed": fixed_text, "p": p_text, "word": word_text, "why": reason_text}
     templates.globals |= {"number": number_text, "interval": interval_text, "watched": sequential_text}
     page = templates.get_template("peers.html.j2").render(
         document=document,
@@ -133,24 +134,26 @@ def render_peers(document: PeersDocument, period: PeersPageContext | None = None
 def draw_peers(document: PeersDocument) -> dict[str, str]:
     """Return the drawings of the page as HTML that stands alone, by ``TARGET.INSTRUMENT.DRAWING``."""
     return {
-        f"{entry.target}.{one['name']}.{drawing}": outside_the_page(one[drawing])
+        f"{entry.target}.{instrument['name']}.{drawing}": outside_the_page(instrument[drawing])
         for entry in document.targets
-        for one in _instruments(entry)
+        for instrument in _instruments(entry)
         for drawing in ("distributions", "theme_means", "sequence")
-        if one[drawing] is not None
+        if instrument[drawing] is not None
     }
 
 
-def result_cells(name: str, found: Result) -> tuple[str, str, str, str, str]:
+def result_cells(name: str, result: Result) -> tuple[str, str, str, str, str]:
     """Write an instrument's result in one line: both means, the paired difference, the margin, the verdict."""
-    if isinstance(found, Missing | MissingInstrumentEntry):
+    if isinstance(result, Missing | MissingInstrumentEntry):
         return DASH, DASH, DASH, DASH, DASH
-    first, second = found.means if isinstance(found, HostInstrumentEntry) else (found.mean_target, found.mean_baseline)
+    first, second = (
+        result.means if isinstance(result, HostInstrumentEntry) else (result.mean_target, result.mean_baseline)
+    )
     between = DASH
-    if not isinstance(found.paired, Missing):
-        between = f"{number_text(name, found.paired.diff)} {interval_text(name, found.paired)}"
-    delta = number_text(name, found.delta, 4)
-    return number_text(name, first), number_text(name, second), between, delta, word_text(found.verdict)
+    if not isinstance(result.paired, Missing):
+        between = f"{number_text(name, result.paired.diff)} {interval_text(name, result.paired)}"
+    delta = number_text(name, result.delta, 4)
+    return number_text(name, first), number_text(name, second), between, delta, word_text(result.verdict)
 
 
 def _instruments(entry: TargetEntry) -> list[dict[str, Any]]:
@@ -158,41 +161,43 @@ def _instruments(entry: TargetEntry) -> list[dict[str, Any]]:
     return [
         {
             "name": name,
-            "found": found,
-            "there": isinstance(found, InstrumentEntry),
-            "cells": result_cells(name, found),
+            "result": result,
+            "there": isinstance(result, InstrumentEntry),
+            "cells": result_cells(name, result),
             "other": other.get(name),
-            "distributions": distributions(name, found, entry.target),
-            "sequence": sequence(name, found.sequential, entry.target) if isinstance(found, InstrumentEntry) else None,
-            "themes": found.themes[:MAX_THEMES],
-            "theme_means": theme_means(name, found.themes[:MAX_THEMES], entry.target),
+            "distributions": distributions(name, result, entry.target),
+            "sequence": sequence(name, result.sequential, entry.target)
+            if isinstance(result, InstrumentEntry)
+            else None,
+            "themes": result.themes[:MAX_THEMES],
+            "theme_means": theme_means(name, result.themes[:MAX_THEMES], entry.target),
         }
-        for name, found in entry.instruments.items()
+        for name, result in entry.instruments.items()
     ]
 
 
-def distributions(name: str, found: InstrumentEntry | MissingInstrumentEntry, target: str) -> Markup | None:
+def distributions(name: str, entry: InstrumentEntry | MissingInstrumentEntry, target: str) -> Markup | None:
     """Draw every deployment's values in one instrument: shape, box, median, and the mean with its interval.
 
     Parameters
     ----------
     name
-        The instrument's.
-    found
-        Its entry in ``peers.json``.
+        Name of the instrument.
+    entry
+        Entry of the instrument in ``peers.json``.
     target
-        Whose row stands out.
+        Deployment whose row stands out.
     """
-    there = {who: each for who, each in found.deployments.items() if isinstance(each, DistributionEntry)}
+    there = {who: each for who, each in entry.deployments.items() if isinstance(each, DistributionEntry)}
     if not there:
         return None
     most = max(max(each.counts) for each in there.values())
     bold = [place for place, who in enumerate(there) if who == target]
     plot = _open_wide(f"{name}: values by deployment", "mean [95 %]", list(there), _LANE, bold)
-    _scale(plot, found.bins[0], found.bins[-1])
+    _scale(plot, entry.bins[0], entry.bins[-1])
     for y, (who, each) in enumerate(there.items()):
         colour = Colour.ACCENT if who == target else Colour.SOFT
-        _shape(plot, y, [count / most for count in each.counts], found.bins, colour)
+        _shape(plot, y, [count / most for count in each.counts], entry.bins, colour)
         _box(plot, y, each.quartiles, colour)
         write_beside(plot, y, f"{number_text(name, each.mean)} {interval_text(name, each)}".rstrip())
     return plot.svg(f"{name}: distribution of the values of {target} and of each of its peers")
@@ -204,7 +209,9 @@ def _open_wide(title: str, aside: str, names: Sequence[str], line: float, bold: 
 
 def theme_means(name: str, entries: Sequence[ThemeEntry], target: str) -> Markup | None:
     """Draw the means by theme: the target's with its interval, and each peer's as a dot."""
-    themes = [(entry, own) for entry in entries if isinstance(own := entry.deployments[target], PeerMeanEntry)]
+    themes = [
+        (entry, target_mean) for entry in entries if isinstance(target_mean := entry.deployments[target], PeerMeanEntry)
+    ]
     if not themes:
         return None
     means = known((each for entry, _ in themes for each in entry.deployments.values()), PeerMeanEntry)
@@ -212,11 +219,11 @@ def theme_means(name: str, entries: Sequence[ThemeEntry], target: str) -> Markup
     names = [str(entry.theme) for entry, _ in themes]
     plot = _open_wide(f"{name}: means by theme", "difference [95 %]", names, ROW)
     _scale(plot, min(0.0, *(each.low or 0.0 for each in means)), highest)
-    for y, (entry, own) in enumerate(themes):
+    for y, (entry, target_mean) in enumerate(themes):
         for who, each in entry.deployments.items():
             if who != target and isinstance(each, PeerMeanEntry):
                 plot.mark(each.mean, y, Look(colour=Colour.SOFT, shape="circle", size=4, alpha=0.6), who)
-        _own_mean(plot, y, own, target)
+        _draw_target_mean(plot, y, target_mean, target)
         difference = entry.difference
         if isinstance(difference, PeerMeanEntry):
             text = f"{number_text(name, difference.mean)} {interval_text(name, difference)}"
@@ -226,10 +233,10 @@ def theme_means(name: str, entries: Sequence[ThemeEntry], target: str) -> Markup
     return plot.svg(f"{name}: mean of {target} and of each of its peers by theme")
 
 
-def _own_mean(plot: Plot, y: float, own: PeerMeanEntry, target: str) -> None:
-    if own.low is not UNSET and own.high is not UNSET:
-        plot.across(y, own.low, own.high, Look(colour=Colour.ACCENT, width=2, alpha=0.6))
-    plot.mark(own.mean, y, Look(colour=Colour.ACCENT, shape="circle", size=6), target)
+def _draw_target_mean(plot: Plot, y: float, mean: PeerMeanEntry, target: str) -> None:
+    if mean.low is not UNSET and mean.high is not UNSET:
+        plot.across(y, mean.low, mean.high, Look(colour=Colour.ACCENT, width=2, alpha=0.6))
+    plot.mark(mean.mean, y, Look(colour=Colour.ACCENT, shape="circle", size=6), target)
 
 
 def _shape(plot: Plot, y: float, heights: Sequence[float], bins: Sequence[float], colour: Colour) -> None:
@@ -255,38 +262,38 @@ def _scale(plot: Plot, low: float, high: float) -> None:
     plot.ticks_x(ticks, [f"{tick:.6g}" for tick in ticks])
 
 
-def sequential_text(name: str, found: SequentialEntry | Missing) -> str:
+def sequential_text(name: str, test: SequentialEntry | Missing) -> str:
     """Return the result of the sequential test as one sentence."""
-    if isinstance(found, Missing):
-        return found.missing
-    source = f"set by the first {found.n_calibration}" if found.n_calibration else "declared"
-    margin = f"δ = {number_text(name, found.margin, 4)}, {source}"
-    said = f"{found.verdict} {_after(found, found.n)} by the betting test ({margin})"
-    bounds = found.confidence_sequence
+    if isinstance(test, Missing):
+        return test.missing
+    source = f"set by the first {test.n_calibration}" if test.n_calibration else "declared"
+    margin = f"δ = {number_text(name, test.margin, 4)}, {source}"
+    sentence = f"{test.verdict} {_after(test, test.n)} by the betting test ({margin})"
+    bounds = test.confidence_sequence
     if isinstance(bounds, Missing):
-        return f"{said}; no confidence sequence: {bounds.missing}"
-    return f"{said}; {bounds.verdict} {_after(bounds, found.n)} by the confidence sequence"
+        return f"{sentence}; no confidence sequence: {bounds.missing}"
+    return f"{sentence}; {bounds.verdict} {_after(bounds, test.n)} by the confidence sequence"
 
 
-def _after(found: SequentialEntry | ConfidenceSequenceEntry, n: int) -> str:
-    return f"in {n} questions" if found.after is UNSET else f"after {found.after} questions"
+def _after(test: SequentialEntry | ConfidenceSequenceEntry, n: int) -> str:
+    return f"in {n} questions" if test.after is UNSET else f"after {test.after} questions"
 
 
-def sequence(name: str, found: SequentialEntry | Missing, target: str) -> Markup | None:
+def sequence(name: str, test: SequentialEntry | Missing, target: str) -> Markup | None:
     """Draw a sequential verdict's path.
 
     Parameters
     ----------
     name
-        The instrument's.
-    found
-        ``sequential`` of its entry in ``peers.json``.
+        Name of the instrument.
+    test
+        The member ``sequential`` of its entry in ``peers.json``.
     target
-        Whose difference it is.
+        Deployment whose difference from its peers is drawn.
     """
-    if isinstance(found, Missing):
+    if isinstance(test, Missing):
         return None
-    path, margin = found.path, found.margin
+    path, margin = test.path, test.margin
     bounds = [(point.n, point.low, point.high) for point in path if point.low is not UNSET and point.high is not UNSET]
     plot = Plot(PANEL, _HEIGHT, left=66, right=16, top=34, bottom=44)
     panel_title(plot, f"{name}: mean difference")

@@ -34,7 +34,7 @@ def render_period(report: ReportDocument, console: str | None = None) -> dict[st
     Parameters
     ----------
     report
-        As read back from ``report.json``.
+        Document as read back from ``report.json``.
     console
         Address of the console. Each rate then leads to the answers that it counts.
     """
@@ -48,7 +48,7 @@ def render_period(report: ReportDocument, console: str | None = None) -> dict[st
     out = {
         name: _part_page(report, part, compared if name == _FIRST else None, console) for name, part in named.items()
     }
-    return out | {one.page: _peers_page(report, one, compared) for one in compared}
+    return out | {comparison.page: _peers_page(report, comparison, compared) for comparison in compared}
 
 
 def _part_page(
@@ -59,7 +59,7 @@ def _part_page(
     drawn = part.reviews if isinstance(part.reviews, CorrectionsEntry) else None
     # Parts are sorted for reading; a pointer names the place in the document.
     here = f"/parts/{next(place for place, each in enumerate(report.parts) if each is part)}"
-    found = () if isinstance(part.trials, UnsetType) else part.trials
+    trials = () if isinstance(part.trials, UnsetType) else part.trials
     shown = [with_places(each, f"/exposures/{place}") for place, each in enumerate(report.exposures)]
     context = PeriodContext(
         period=_period(report),
@@ -68,7 +68,7 @@ def _part_page(
         about=_about(report, part),
         people=None if drawn is None else with_places(drawn, "/people"),
         compared=compared or (),
-        trials=[with_places(each, f"{here}/trials/{place}") for place, each in enumerate(found)],
+        trials=[with_places(each, f"{here}/trials/{place}") for place, each in enumerate(trials)],
         exposures=None if compared is None else shown,
     )
     return render_analysis(part.analysis, context)
@@ -119,12 +119,12 @@ def _compared(report: ReportDocument, taken: Collection[str]) -> Iterator[Compar
     pages_of = set(taken)
     for entry in report.peers:
         for comparison in entry.document.comparisons:
-            targets = [one.target for one in comparison.targets]
-            own = targets if len(entry.settings.groups) > 1 else []
-            page = _peers_name(_slug(entry.domain, *own), pages_of)
+            targets = [target.target for target in comparison.targets]
+            named = targets if len(entry.settings.groups) > 1 else []
+            page = _peers_name(_slug(entry.domain, *named), pages_of)
             place = f"/peers/{len(pages_of) - len(taken)}/comparison"
             pages_of.add(page)
-            title = ", ".join([entry.domain, *own])
+            title = ", ".join([entry.domain, *named])
             yield ComparedPeers(title=title, page=page, entry=entry, comparison=with_places(comparison, place))
 
 
@@ -135,18 +135,20 @@ def _peers_name(words: str, taken: Collection[str]) -> str:
     return next(name for name in names if name not in taken)
 
 
-def _peers_page(report: ReportDocument, one: ComparedPeers, compared: Sequence[ComparedPeers]) -> bytes:
+def _peers_page(report: ReportDocument, shown: ComparedPeers, compared: Sequence[ComparedPeers]) -> bytes:
     context = PeersPageContext(
-        title=one.title,
+        title=shown.title,
         about={
             "period": _period(report),
             "from": report.from_,
             "to": report.to,
             "scored up to": report.as_of,
-            "answers": "to the domain's questions" if one.entry.origin == "probe" else "to clients' prompts, mirrored",
+            "answers": "to the domain's questions"
+            if shown.entry.origin == "probe"
+            else "to clients' prompts, mirrored",
             "facts": report.facts,
         },
-        scorers=one.entry.scorers,
-        others={each.page: each.title for each in compared if each is not one},
+        scorers=shown.entry.scorers,
+        others={each.page: each.title for each in compared if each is not shown},
     )
-    return render_peers(one.comparison, context)
+    return render_peers(shown.comparison, context)

@@ -43,59 +43,59 @@ def render_pool(document: Mapping[str, Any]) -> bytes:
 
 def _groups(statements: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
     groups: dict[str, list[Mapping[str, Any]]] = {}
-    for one in statements:
-        groups.setdefault(one["category"] or "no category", []).append(one)
+    for statement in statements:
+        groups.setdefault(statement["category"] or "no category", []).append(statement)
     return groups
 
 
 def _figures(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Draw each measure by category; the keys name the parts of a bar in their order."""
-    own = document["categories"]
-    joined = counts(own, "n_intersectional", "Statements by category, the intersectional ones apart")
-    placed = counts(own, "n_regional", "Statements by category, those that depend on a region apart")
-    first = shares(own, "first", ("stereotype", "counter"), "Share of scenes by the group named first")
+    categories = document["categories"]
+    joined = counts(categories, "n_intersectional", "Statements by category, the intersectional ones apart")
+    placed = counts(categories, "n_regional", "Statements by category, those that depend on a region apart")
+    first = shares(categories, "first", ("stereotype", "counter"), "Share of scenes by the group named first")
     places = ("start", "middle", "end")
-    blank = shares(own, "blank", places, "Share of completions by where the blank is")
+    blank = shares(categories, "blank", places, "Share of completions by where the blank is")
     return [
         {"title": "Statements", "keys": ("one group", "intersectional"), "svg": joined},
         {"title": "Depends on local law or culture", "keys": ("no", "yes"), "svg": placed},
         {"title": "Named first in the scene", "keys": ("stereotyped group", "the other"), "svg": first},
         {"title": "Place of the blank", "keys": places, "svg": blank},
-        {"title": "Stereotyped group's name longer by", "keys": ("characters",), "svg": lengths(own)},
-        {"title": "Reading grade", "keys": ("years of school",), "svg": grades(own)},
+        {"title": "Stereotyped group's name longer by", "keys": ("characters",), "svg": lengths(categories)},
+        {"title": "Reading grade", "keys": ("years of school",), "svg": grades(categories)},
     ]
 
 
 def counts(categories: Sequence[Category], part: str, label: str) -> Markup:
     """Draw numbers of statements, with one part highlighted."""
 
-    def line(plot: Plot, y: int, one: Category) -> None:
-        _stack(plot, y, [one["n"] - one[part], one[part]])
-        at_x, at_y = plot.at(one["n"], y)
-        plot.write(at_x + 5, at_y, f"{one['n']:,}")
+    def line(plot: Plot, y: int, category: Category) -> None:
+        _stack(plot, y, [category["n"] - category[part], category[part]])
+        at_x, at_y = plot.at(category["n"], y)
+        plot.write(at_x + 5, at_y, f"{category['n']:,}")
 
-    return _lines(categories, line, label, ends=(0, max(one["n"] for one in categories)))
+    return _lines(categories, line, label, ends=(0, max(category["n"] for category in categories)))
 
 
 def shares(categories: Sequence[Category], name: str, parts: Sequence[str], label: str) -> Markup:
     """Draw parts, in this order, as shares of the known statements; a category without any has no bar."""
 
-    def line(plot: Plot, y: int, one: Category) -> None:
-        total = sum(one[name].values())
+    def line(plot: Plot, y: int, category: Category) -> None:
+        total = sum(category[name].values())
         if total:
-            _stack(plot, y, [one[name][part] / total for part in parts])
+            _stack(plot, y, [category[name][part] / total for part in parts])
 
     return _lines(categories, line, label, ends=(0, 1), mark=(0.5, "50 %"), right=6)
 
 
 def lengths(categories: Sequence[Category]) -> Markup:
     """Draw by how many characters the stereotype's option is longer on average."""
-    known = [one["longer_by"]["characters"] for one in categories if one["longer_by"]]
+    known = [category["longer_by"]["characters"] for category in categories if category["longer_by"]]
     reach = max([_REACH, *(abs(value) for value in known)])
 
-    def line(plot: Plot, y: int, one: Category) -> None:
-        if one["longer_by"]:
-            value = one["longer_by"]["characters"]
+    def line(plot: Plot, y: int, category: Category) -> None:
+        if category["longer_by"]:
+            value = category["longer_by"]["characters"]
             _stack(plot, y, [value])
             write_beside(plot, y, signed(value / 100))
 
@@ -105,11 +105,11 @@ def lengths(categories: Sequence[Category]) -> Markup:
 
 def grades(categories: Sequence[Category]) -> Markup:
     """Draw mean reading grades."""
-    highest = max([1.5 * _GRADE, *(one["grade"] for one in categories)])
+    highest = max([1.5 * _GRADE, *(category["grade"] for category in categories)])
 
-    def line(plot: Plot, y: int, one: Category) -> None:
-        _stack(plot, y, [one["grade"]])
-        write_beside(plot, y, f"{one['grade']:.1f}")
+    def line(plot: Plot, y: int, category: Category) -> None:
+        _stack(plot, y, [category["grade"]])
+        write_beside(plot, y, f"{category['grade']:.1f}")
 
     label = "Mean Flesch-Kincaid grade, by category"
     return _lines(categories, line, label, ends=(0, highest), mark=(_GRADE, f"{_GRADE:g}"))
@@ -127,10 +127,10 @@ def _lines(
     """Draw one row per category with its name, and one mark through all rows."""
     height = _LINE * len(categories) + 24
     plot = Plot(SMALL, height, left=_GUTTER, right=right, top=2, bottom=22)
-    name_rows(plot, [as_words(str(one["category"])) for one in categories])
+    name_rows(plot, [as_words(str(category["category"])) for category in categories])
     plot.set_x(*ends)
-    for y, one in enumerate(categories):
-        line(plot, y, one)
+    for y, category in enumerate(categories):
+        line(plot, y, category)
     if mark is not None:
         plot.ticks_x([mark[0]], [mark[1]], is_grid=False)
         plot.rule_x(mark[0])

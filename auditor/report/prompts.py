@@ -13,7 +13,7 @@ from auditor.documents.conditions import FactorEntry, LevelRange, RangeEntry, Va
 from auditor.documents.contrasts import DominanceEntry
 from auditor.documents.estimates import ConditionEntry, EstimateEntry
 from auditor.report.canvas import ELAB, SEL, UNION, Look, Plot
-from auditor.report.document import asked_conditions, bounds_only, condition_levels, deployment_names, drawn, known
+from auditor.report.document import bounds_only, condition_levels, conditions_of, deployment_names, drawn, known
 from auditor.report.drawing import (
     draw_interval,
     gutter_width,
@@ -60,21 +60,21 @@ _LAYERS: Final = (("ber_sel_full", "selection", SEL), ("ber_elab_full", "elabora
 
 def section(part: AnalysisDocument) -> PageSection | None:
     """Return the section on the effect of the prompt; None if there is only one condition."""
-    if len(asked_conditions(part)) < 2:
+    if len(conditions_of(part)) < 2:
         return None
     horizontal, shares = known(part.horizontal, RangeEntry), known(part.eta_squared, VarianceShareEntry)
-    own = [entry for entry in shares if set(entry.by) <= {"deployment"}]
+    by_deployment = [entry for entry in shares if set(entry.by) <= {"deployment"}]
     by_category = [entry for entry in shares if set(entry.by) == {"category"}]
     by_choice = [entry for entry in shares if entry.design == "deployment" and not entry.by]
     grid, conditions = _grid(part.conditions), drawn(part, part.conditions)
-    given = {
+    values = {
         "levels": factor_panels(conditions, part.levels),
         "swings": swing_bars(drawn(part, horizontal), conditions),
         "ranges": range_table(horizontal),
         "families": family_panels(conditions, part.levels, part.factors),
         "factors": [_factor_table(part.factors, caption, write) for caption, write in _FACTOR_TABLES],
-        "share_bars": share_bars(drawn(part, by_responses(own))),
-        "shares": share_table(own),
+        "share_bars": share_bars(drawn(part, by_responses(by_deployment))),
+        "shares": share_table(by_deployment),
         "category_shares": share_table(by_category, "category"),
         "dominance": next(map(_dominance_words, known(part.dominance, DominanceEntry)), None),
         "deployment_shares": [(short_name(entry.outcome), effect_cell(entry, "deployment")) for entry in by_choice],
@@ -83,7 +83,7 @@ def section(part: AnalysisDocument) -> PageSection | None:
         "cut": len({condition_levels(entry.by) for entry in grid}) > MOST,
         "by_deployment": _by_deployment(part),
     }
-    return PageSection(name="prompts", title="Across prompts: how the prompt changes the rates", given=given)
+    return PageSection(name="prompts", title="Across prompts: how the prompt changes the rates", values=values)
 
 
 def _dominance_words(entry: DominanceEntry) -> dict[str, Any]:
@@ -112,15 +112,15 @@ def _factor_table(
     entries: Sequence[FactorEntry], caption: str, write: Callable[[FactorEntry], TableCell]
 ) -> ReportTable | None:
     """Make a table by factor and rate."""
-    found = {(entry.factor, entry.outcome): write(entry) for entry in entries}
-    outcomes = [outcome for outcome in _OUTCOMES if any(key[1] == outcome for key in found)]
+    cells = {(entry.factor, entry.outcome): write(entry) for entry in entries}
+    outcomes = [outcome for outcome in _OUTCOMES if any(key[1] == outcome for key in cells)]
     absent = no_value("not asked")
     rows = [
-        TableRow(name=factor, cells=[found.get((factor, outcome), absent) for outcome in outcomes])
+        TableRow(name=factor, cells=[cells.get((factor, outcome), absent) for outcome in outcomes])
         for factor in FACTORS
-        if any(not cell.reason for (name, _), cell in found.items() if name == factor)
+        if any(not cell.reason for (name, _), cell in cells.items() if name == factor)
     ]
-    return table(caption, ["factor", *map(metric_head, outcomes)], rows if found else [], source="Figure 9")
+    return table(caption, ["factor", *map(metric_head, outcomes)], rows if cells else [], source="Figure 9")
 
 
 def _share_cell(entry: FactorEntry) -> TableCell:
@@ -144,8 +144,8 @@ _FACTOR_TABLES: Final = (
 
 def _grid(cells: Iterable[ConditionEntry]) -> list[ConditionEntry]:
     """Keep the conditions that depart from the baseline in one factor at most."""
-    own = [cell for cell in cells if off_baseline(condition_levels(cell.by)) <= 1]
-    return sorted(own, key=lambda cell: condition_order(cell.by))
+    kept = [cell for cell in cells if off_baseline(condition_levels(cell.by)) <= 1]
+    return sorted(kept, key=lambda cell: condition_order(cell.by))
 
 
 def condition_table(cells: Iterable[ConditionEntry], caption: str, source: str = "") -> ReportTable | None:
@@ -168,14 +168,14 @@ def condition_table(cells: Iterable[ConditionEntry], caption: str, source: str =
 def _by_deployment(part: AnalysisDocument) -> ReportTable | None:
     """Make the table of the union rate by condition and deployment."""
     entries, names = _grid(part.conditions), deployment_names(part)
-    found = {(condition_text(entry.by), str(entry.by["deployment"])): entry.metrics[_UNION] for entry in entries}
+    rates = {(condition_text(entry.by), str(entry.by["deployment"])): entry.metrics[_UNION] for entry in entries}
     absent = Missing(missing="not asked")
     rows = [
         TableRow(
             name=condition,
-            cells=[estimate_cell(found.get((condition, name), absent), _UNION, sized=True) for name in names],
+            cells=[estimate_cell(rates.get((condition, name), absent), _UNION, sized=True) for name in names],
         )
-        for condition in dict.fromkeys(condition for condition, _ in found)
+        for condition in dict.fromkeys(condition for condition, _ in rates)
     ]
     return table("Union rate by condition and deployment", ["condition", *names], rows)
 
@@ -194,7 +194,7 @@ def condition_panels(conditions: Sequence[ConditionEntry]) -> Markup | None:
         by_deployment.setdefault(str(entry.by["deployment"]), {})[condition_text(entry.by)] = entry
     names = list(dict.fromkeys(condition_text(entry.by) for entry in ordered))[:MOST]
     top = scale_top(union.high for union in known((entry.metrics[_UNION] for entry in conditions), EstimateEntry))
-    panels = [_panel(name, names, own, top) for name, own in sorted(by_deployment.items())]
+    panels = [_panel(name, names, entries, top) for name, entries in sorted(by_deployment.items())]
     return join_panels(panels) if panels else None
 
 

@@ -22,8 +22,8 @@ def section(part: AnalysisDocument) -> PageSection | None:
     """Return the section of quotations; None if the document has none."""
     if not part.cases and not part.swing:
         return None
-    given = {"cases": [_case(case) for case in part.cases], "swings": [_swing(swing) for swing in part.swing]}
-    return PageSection(name="cases", title="Case studies", given=given)
+    values = {"cases": [_case(case) for case in part.cases], "swings": [_swing(swing) for swing in part.swing]}
+    return PageSection(name="cases", title="Case studies", values=values)
 
 
 def _case(case: CaseEntry) -> dict[str, Any]:

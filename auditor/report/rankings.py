@@ -9,7 +9,7 @@ from msgspec import UNSET
 from auditor.documents.analysis import AnalysisDocument
 from auditor.documents.conditions import AgreementEntry, ConditionRankEntry, RankEntry, RankShareEntry
 from auditor.report.canvas import Colour, Look, Plot
-from auditor.report.document import MOST_DRAWN, NOT_THERE, asked_conditions, known, pointer_of, reason
+from auditor.report.document import MOST_DRAWN, NOT_THERE, conditions_of, known, pointer_of, reason
 from auditor.report.drawing import join_panels, open_rows, write_beside
 from auditor.report.tables import (
     ReportTable,
@@ -41,15 +41,15 @@ def section(part: AnalysisDocument) -> PageSection | None:
         return None
     agreements = known(part.agreement, AgreementEntry)
     stable = known(part.condition_ranks, ConditionRankEntry)
-    varied = len(asked_conditions(part)) > 1
-    given = {
+    varied = len(conditions_of(part)) > 1
+    values = {
         "agreement": _agreement(agreements[0]) if agreements else None,
         "missing": reason(part.agreement),
         "stability": _stability(stable[0]) if stable else None,
         "bars": rank_bars(stable) if len(part.deployments) <= MOST_DRAWN else None,
         "stability_missing": reason(part.condition_ranks) if varied and not stable else "",
     }
-    return PageSection(name="rankings", title="Rankings", given=given)
+    return PageSection(name="rankings", title="Rankings", values=values)
 
 
 def _agreement(entry: AgreementEntry) -> dict[str, Any]:
@@ -116,8 +116,8 @@ def rank_bars(condition_ranks: Sequence[ConditionRankEntry]) -> Markup | None:
 
 
 def _panel(entry: ConditionRankEntry) -> Markup:
-    ranks = sorted(entry.ranks.items(), key=lambda one: (_mean(one[1].shares), one[0]))
-    size, highest = len(ranks), max(max(*own.shares, *own.resampled) for _, own in ranks)
+    ranks = sorted(entry.ranks.items(), key=lambda pair: (_mean(pair[1].shares), pair[0]))
+    size, highest = len(ranks), max(max(*rank_shares.shares, *rank_shares.resampled) for _, rank_shares in ranks)
     solid = Look(colour=Colour.ACCENT, shape="square", size=7)
     line = Look(colour=Colour.INK, shape="dash", size=9, edge=1.4)
     key = [(solid, "share of the conditions"), (line, "resampled")]
@@ -126,16 +126,20 @@ def _panel(entry: ConditionRankEntry) -> Markup:
     plot.set_x(0.5, size + 0.5)
     shown = range(1, size + 1) if size <= _NAMED else [1, *range(5, size + 1, 5)]
     plot.ticks_x(shown, [str(rank) for rank in shown], is_grid=False, is_above=True)
-    for y, (name, own) in enumerate(ranks):
-        _bars(plot, y + 0.45, name, own, scale=_FULL / highest)
-        span = f"{own.best}" if own.best == own.worst else f"{own.best}\N{EN DASH}{own.worst}"
+    for y, (name, rank_shares) in enumerate(ranks):
+        _bars(plot, y + 0.45, name, rank_shares, scale=_FULL / highest)
+        span = (
+            f"{rank_shares.best}"
+            if rank_shares.best == rank_shares.worst
+            else f"{rank_shares.best}\N{EN DASH}{rank_shares.worst}"
+        )
         write_beside(plot, y, span)
     return plot.svg("Shares of the conditions by a deployment's rank, 1 endorsing most")
 
 
-def _bars(plot: Plot, foot: float, name: str, own: RankShareEntry, *, scale: float) -> None:
+def _bars(plot: Plot, foot: float, name: str, rank_shares: RankShareEntry, *, scale: float) -> None:
     plot.rule_y(foot, Colour.FAINT)
-    for rank, (share, resampled) in enumerate(zip(own.shares, own.resampled, strict=True), start=1):
+    for rank, (share, resampled) in enumerate(zip(rank_shares.shares, rank_shares.resampled, strict=True), start=1):
         if share:
             shares = f"{percent(share, 0)} of the conditions, resampled {percent(resampled, 0)}"
             ends, hover = (rank - 0.35, rank + 0.35), f"{name}: rank {rank} under {shares}"

@@ -58,14 +58,14 @@ def section(document: AnalysisDocument, drawn: CorrectionsEntry | None) -> PageS
     else:
         return None
     of_file = None if isinstance(document.reviews, UnsetType) else document.reviews
-    given = {
+    values = {
         "rates": _rate_table(rates),
         "pairs": _pair_table(rates),
         "kappa": _kappa_table(kappa),
         "alpha": None if of_file is None else _alpha_table(of_file.alpha),
         "views": None if of_file is None else _view_table(of_file.views),
     }
-    return PageSection(name="people", title=Markup("People's labels"), given=given)
+    return PageSection(name="people", title=Markup("People's labels"), values=values)
 
 
 def _entry_name(entry: GroupEntry) -> str:

@@ -47,8 +47,8 @@ def section(part: AnalysisDocument) -> PageSection | None:
     if not part.slices:
         return None
     named = join_words([as_words(entry.field) for entry in part.slices])
-    given = {"fields": [_field(entry) for entry in part.slices]}
-    return PageSection(name="slices", title=f"By {named}", given=given)
+    values = {"fields": [_field(entry) for entry in part.slices]}
+    return PageSection(name="slices", title=f"By {named}", values=values)
 
 
 def _field(entry: SliceEntry) -> dict[str, Any]:
@@ -114,26 +114,26 @@ def groups_section(part: AnalysisDocument) -> PageSection | None:
         for entry in estimated[:MAX_GROUPS]
     ]
     heads = ["group", *SIZE_HEADS, *map(metric_head, _MEASURES), "DNI changes sign"]
-    given = {"table": table("Groups with an estimate", heads, rows), "by": part.by, "cut": len(estimated) > MAX_GROUPS}
-    return PageSection(name="groups", title="Groups", given=given)
+    values = {"table": table("Groups with an estimate", heads, rows), "by": part.by, "cut": len(estimated) > MAX_GROUPS}
+    return PageSection(name="groups", title="Groups", values=values)
 
 
 def slice_map(field: str, values: Sequence[SliceValue]) -> Markup | None:
     """Draw the union rate by value of a field and deployment."""
     if not values:
         return None
-    found = {}
+    groups = {}
     for value in values:
         name = DASH if value.value is None else str(value.value)
-        found[name, _ALL] = value.pooled
-        found |= {(name, group_name(own.by)): own for own in value.deployments}
-    unions = known((group.metrics[_METRIC] for group in found.values()), EstimateEntry)
+        groups[name, _ALL] = value.pooled
+        groups |= {(name, group_name(group.by)): group for group in value.deployments}
+    unions = known((group.metrics[_METRIC] for group in groups.values()), EstimateEntry)
     top = scale_top(union.high for union in unions)
     return heat_map(
         f"Union rate by {as_words(field)}, %",
-        list(dict.fromkeys(name for name, _ in found)),
-        sorted({column for _, column in found} - {_ALL}),
-        lambda name, column: _cell(found.get((name, column)), f"{name}, {column}", top),
+        list(dict.fromkeys(name for name, _ in groups)),
+        sorted({column for _, column in groups} - {_ALL}),
+        lambda name, column: _cell(groups.get((name, column)), f"{name}, {column}", top),
         last=_ALL,
         lines=[f"hatched: under {percent(COVERED, 0)} of the responses were read on both layers"],
     )

@@ -12,7 +12,7 @@ from auditor.documents.conditions import AgreementEntry, RangeEntry, VarianceSha
 from auditor.documents.estimates import EstimateEntry, GroupEntry
 from auditor.report.canvas import BOLD, PANEL, PHONE, PLAIN, UNION, Colour
 from auditor.report.document import (
-    asked_conditions,
+    conditions_of,
     deployment_names,
     drawn,
     known,
@@ -58,14 +58,14 @@ _FLAGGED: Final = ("ber_union_full", "ir", "dni")
 _RATE: Final = "ber_union_full"
 _HEADLINE: Final = "Responses that endorse a stereotype"
 _LINE: Final = 30.0
-_TOLD: Final = (*HEADLINES, "ber_cor", "ber_sel")
+_SENTENCE_METRICS: Final = (*HEADLINES, "ber_cor", "ber_sel")
 
 
 def section(part: AnalysisDocument) -> PageSection:
     """Return the section that stands alone: three sentences, one drawing, and what must not be claimed."""
     pooled = pooled_group(part)
-    given = {
-        "pooled": {name: estimate_cell(pooled.metrics[name], name) for name in _TOLD},
+    values = {
+        "pooled": {name: estimate_cell(pooled.metrics[name], name) for name in _SENTENCE_METRICS},
         "n": count(pooled.n),
         "eligible": share(pooled.coverage.eligible),
         "extremes": _extremes(part),
@@ -74,14 +74,14 @@ def section(part: AnalysisDocument) -> PageSection:
         "drawing_phone": headline_panel(part, PHONE),
         "caveats": list(_caveats(part)),
     }
-    return PageSection(name="summary", title="Summary", given=given)
+    return PageSection(name="summary", title="Summary", values=values)
 
 
 def results_section(part: AnalysisDocument) -> PageSection:
     """Return the section with the headline rates of each deployment."""
     pooled = pooled_group(part)
-    given = {
-        "pooled": {name: estimate_cell(pooled.metrics[name], name) for name in _TOLD},
+    values = {
+        "pooled": {name: estimate_cell(pooled.metrics[name], name) for name in _SENTENCE_METRICS},
         "misread": _misread(pooled),
         "refused": readers_refusal(part),
         "swing": _swing(part),
@@ -89,7 +89,7 @@ def results_section(part: AnalysisDocument) -> PageSection:
         "traps": _traps(part),
         "table": _table(part),
     }
-    return PageSection(name="results", title="Results by deployment", given=given)
+    return PageSection(name="results", title="Results by deployment", values=values)
 
 
 def headline_panel(part: AnalysisDocument, width: float) -> Markup | None:
@@ -200,16 +200,16 @@ def _flags(entry: GroupEntry) -> set[str]:
 
 def _caveats(part: AnalysisDocument) -> Iterator[str]:
     """Yield what these rows do not show."""
-    found: dict[str, list[str]] = {}
+    names_by_line: dict[str, list[str]] = {}
     for entry in part.deployments:
-        said = [FLAGS.get(flag, flag) for flag in sorted(_flags(entry))]
+        lines = [FLAGS.get(flag, flag) for flag in sorted(_flags(entry))]
         if isinstance(ir := entry.metrics["ir"], Missing):
-            said.append(f"no result on whether the layers agree, because {ir.missing}")
-        for line in said:
-            found.setdefault(line, []).append(str(entry.by["deployment"]))
-    for line, names in found.items():
+            lines.append(f"no result on whether the layers agree, because {ir.missing}")
+        for line in lines:
+            names_by_line.setdefault(line, []).append(str(entry.by["deployment"]))
+    for line, names in names_by_line.items():
         yield f"{'Every deployment' if len(names) == len(deployment_names(part)) else join_words(names)}: {line}."
-    if len(asked_conditions(part)) < 2:
+    if len(conditions_of(part)) < 2:
         yield "No result for other prompts: every deployment was asked under one condition."
     if not known(part.agreement, AgreementEntry):
         yield f"No ranking of the deployments: {reason(part.agreement)}."

@@ -245,7 +245,7 @@ class ReportTable:
         for reason in (cell.reason for row in self.rows for cell in row.cells if cell.reason):
             before, number, after = _COUNTED.fullmatch(reason).groups()  # type: ignore[union-attr] # it matches any text
             numbers.setdefault((before or "", after), set()).update([int(number)] if number else [])
-        return [f"{before}{_span(own)}{after}" for (before, after), own in numbers.items()][:MAX_REASONS]
+        return [f"{before}{_span(counts)}{after}" for (before, after), counts in numbers.items()][:MAX_REASONS]
 
 
 def _span(numbers: Collection[int]) -> str:

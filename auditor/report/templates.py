@@ -40,9 +40,10 @@ def environment(loader: BaseLoader, answers_of: Callable[[str], str] = no_answer
     Parameters
     ----------
     loader
-        Finds the templates.
+        Loader that finds the templates.
     answers_of
-        Returns the console's address of the answers behind a printed value, given its JSON pointers, or nothing.
+        Function that takes the JSON pointers of a printed value and returns the console's address of the answers
+        behind it, or nothing.
     """
     made = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
@@ -54,11 +55,11 @@ def environment(loader: BaseLoader, answers_of: Callable[[str], str] = no_answer
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PageSection:
-    """One section of the page: the template that writes it, and what that is given."""
+    """One section of the page: the template that writes it, and the values that it prints."""
 
     name: str
     title: str
-    given: dict[str, Any]
+    values: dict[str, Any]
 
     def of(self, rubric: str) -> Self:
         """Name the rubric in the title."""

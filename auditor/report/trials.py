@@ -30,8 +30,8 @@ def section(trials: Sequence[TrialEntry]) -> PageSection | None:
     """Return the section on trials; None if there was none in the period."""
     if not trials:
         return None
-    given = {"trials": [_trial(one) for one in trials]}
-    return PageSection(name="trials", title="Mitigation: arms of a trial", given=given)
+    values = {"trials": [_trial(trial) for trial in trials]}
+    return PageSection(name="trials", title="Mitigation: arms of a trial", values=values)
 
 
 def _trial(trial: TrialEntry) -> dict[str, Any]:

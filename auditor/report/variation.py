@@ -50,21 +50,21 @@ _METRIC: Final = "ber_union_full"
 
 def range_table(entries: Sequence[RangeEntry]) -> ReportTable | None:
     """Make the table of the range of the union rate over each factor, by deployment (BiAxisAudit Figure 5)."""
-    own = sorted((e for e in entries if e.metric == _METRIC), key=lambda entry: "deployment" not in entry.by)
-    factors = [factor for factor in FACTORS if any(entry.over == factor for entry in own)]
+    ranges = sorted((e for e in entries if e.metric == _METRIC), key=lambda entry: "deployment" not in entry.by)
+    factors = [factor for factor in FACTORS if any(entry.over == factor for entry in ranges)]
     groups: dict[str, dict[str, RangeEntry]] = {}
-    for entry in own:
+    for entry in ranges:
         groups.setdefault(str(entry.by.get("deployment", _ALL)), {})[entry.over] = entry
     rows = [
         TableRow(
             name=name,
             cells=[
-                *_ends(found.get("task")),
-                *(bounded(found.get(each, NOT_ASKED), unsigned_points) for each in factors),
+                *_ends(by_factor.get("task")),
+                *(bounded(by_factor.get(each, NOT_ASKED), unsigned_points) for each in factors),
             ],
             kind="pooled" if name == _ALL else "",
         )
-        for name, found in groups.items()
+        for name, by_factor in groups.items()
     ]
     heads = ["deployment", "statements", "lowest task", "highest task", *(f"range over {factor}" for factor in factors)]
     return table("Range of the union rate over the levels of a factor", heads, rows, source="Figure 5")
@@ -80,10 +80,10 @@ def _ends(entry: RangeEntry | None) -> list[TableCell]:
 
 def share_table(entries: Sequence[VarianceShareEntry], of: str = "deployment") -> ReportTable | None:
     """Make the table of each factor's share of the union rate's variance, with a row per value of the field ``of``."""
-    own = sorted(by_responses(entries), key=lambda entry: of not in entry.by)
+    shares = sorted(by_responses(entries), key=lambda entry: of not in entry.by)
     alike = [e for e in entries if (e.design, e.weights) == ("oat", "equal") and of not in e.by]
-    factors = [name for name in FACTORS if any(isinstance(e.effects.get(name), float) for e in (*own, *alike))]
-    rows = [_effects(str(entry.by.get(of, _ALL)), entry, factors) for entry in own]
+    factors = [name for name in FACTORS if any(isinstance(e.effects.get(name), float) for e in (*shares, *alike))]
+    rows = [_effects(str(entry.by.get(of, _ALL)), entry, factors) for entry in shares]
     rows += [_effects("all rows, equal weight for each condition", entry, factors, "mean") for entry in alike]
     heads = [of, "responses", *(f"η² {factor}" for factor in factors)]
     caption = "Share of the variance of the union rate that a factor explains"
@@ -116,11 +116,11 @@ def share_bars(eta_squared: Sequence[VarianceShareEntry]) -> Markup | None:
     """
     panels = []
     for effect in _EFFECTS:
-        own = [entry for entry in eta_squared if effect in entry.effects]
-        if ends := [max(_bounds(e, effect)) for e in own if isinstance(e.effects[effect], float)]:
-            panels.append((effect, own, max(ends)))
+        entries = [entry for entry in eta_squared if effect in entry.effects]
+        if ends := [max(_bounds(e, effect)) for e in entries if isinstance(e.effects[effect], float)]:
+            panels.append((effect, entries, max(ends)))
     top = max(0.02, *(end for _, _, end in panels), 0.0)
-    return join_panels(_share_panel(effect, own, top) for effect, own, _ in panels) if panels else None
+    return join_panels(_share_panel(effect, entries, top) for effect, entries, _ in panels) if panels else None
 
 
 def _share_panel(effect: str, entries: Sequence[VarianceShareEntry], top: float) -> Markup:
@@ -159,19 +159,19 @@ def swing_bars(horizontal: Sequence[RangeEntry], conditions: Sequence[ConditionE
     horizontal, conditions
         The document's entries of one rubric.
     """
-    own = [entry for entry in horizontal if (entry.over, entry.metric) == ("task", _METRIC)]
-    if not own:
+    ranges = [entry for entry in horizontal if (entry.over, entry.metric) == ("task", _METRIC)]
+    if not ranges:
         return None
     rates: dict[str, dict[str, EstimateEntry | Missing]] = {}
     for entry in conditions:
         if condition_levels(entry.by)[1:] == BASELINE[1:]:
             rates.setdefault(str(entry.by["deployment"]), {})[str(entry.by["task"])] = entry.metrics[_METRIC]
-    return _swing_panel(sorted(own, key=lambda entry: not entry.by), rates)
+    return _swing_panel(sorted(ranges, key=lambda entry: not entry.by), rates)
 
 
 def _swing_panel(ranges: Sequence[RangeEntry], rates: Mapping[str, Mapping[str, EstimateEntry | Missing]]) -> Markup:
     names = [group_name(entry.by) for entry in ranges]
-    tasks = sorted({task for own in rates.values() for task in own})
+    tasks = sorted({task for by_task in rates.values() for task in by_task})
     looks = {task: _look(index) for index, task in enumerate(tasks)}
     key, left = [(look, task) for task, look in looks.items()], gutter_width(names)
     plot = open_rows("Union rate over the tasks", names, _LINE, left=left, right=104, key=key)

@@ -307,5 +307,5 @@ def moment_text(moment: datetime) -> str:
     >>> moment_text(datetime(2026, 3, 1, 9, 5, 59, tzinfo=UTC))
     '1 March 2026, 09:05 UTC'
     """
-    own = moment.astimezone(UTC)
-    return f"{day_text(own)}, {own:%H:%M} UTC"
+    in_utc = moment.astimezone(UTC)
+    return f"{day_text(in_utc)}, {in_utc:%H:%M} UTC"

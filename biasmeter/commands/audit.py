@@ -264,8 +264,8 @@ async def _agree(
             continue
         everything = range(planned.instances)
         rest = (position for position in everything if position not in answered)
-        whole += forecast.usage(target.name, everything).price_at(target) or 0.0
-        left += forecast.usage(target.name, rest).price_at(target) or 0.0
+        whole += tokens.usage(target.name, everything).price_at(target) or 0.0
+        left += tokens.usage(target.name, rest).price_at(target) or 0.0
     if not yes:
         ask_leave(left, unpriced)
     if whole == 0:

@@ -391,7 +391,7 @@ def largest_of(document, effects, lows):
     conditions = [entry for entry in document["conditions"] if off_baseline(condition_levels(entry["by"])) > 1]
     least = {"conditions": conditions[:1], "interaction": [], "cells": []}
     part = structs.replace(typed(document | least, AnalysisDocument), eta_squared=[row])
-    (line,) = crossed.section(with_places(part)).given["effects"].rows
+    (line,) = crossed.section(with_places(part)).values["effects"].rows
     return [cell.path.split()[0].rpartition("/")[2] for cell in line.cells if "largest" in cell.kind]
 
 

@@ -184,7 +184,9 @@ def conditions_of(part: AnalysisDocument) -> set[Levels]:
 def single_factor_levels(part: AnalysisDocument, factor: str) -> list[str]:
     """List the levels of a factor that were asked with the other factors at their baseline."""
     place = FACTORS.index(factor)
-    occurring = {levels[place] for levels in conditions_of(part) if levels == single_factor_condition(factor, levels[place])}
+    occurring = {
+        levels[place] for levels in conditions_of(part) if levels == single_factor_condition(factor, levels[place])
+    }
     return sorted(occurring, key=lambda level: level_order(factor, level))
 
 

@@ -65,7 +65,8 @@ def deployment_table(part: AnalysisDocument, factor: str, metric: str) -> Report
     by_condition = {(entry.by["deployment"], condition_levels(entry.by)): entry.metrics for entry in part.conditions}
     levels, names = single_factor_levels(part, factor), deployment_names(part)
     rates = [
-        [_rate(by_condition.get((name, single_factor_condition(factor, each))), metric) for each in levels] for name in names
+        [_rate(by_condition.get((name, single_factor_condition(factor, each))), metric) for each in levels]
+        for name in names
     ]
     # Free-response tasks have no selection: a column of nothing but dashes is none.
     kept = [index for index in range(len(levels)) if any(isinstance(line[index], EstimateEntry) for line in rates)]

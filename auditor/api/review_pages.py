@@ -11,7 +11,6 @@ from urllib.parse import urlencode
 from uuid import UUID
 
 from aiohttp import web
-from msgspec import convert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditor.api.context import CLOCK, CONFIG, ENGINE
@@ -33,7 +32,7 @@ from auditor.judges.rubric import RUBRICS
 from auditor.report.wording import FLAGS, estimate_text
 from auditor.reviews.live_estimates import LiveEstimates, live_estimates
 from auditor.reviews.opinions import AnswerView, BadOpinion, Layer, Opinion, opinion_of
-from auditor.reviews.queue import REVIEWERS, QueueItem, QueueKey, candidates, history, progress
+from auditor.reviews.queue import REVIEWERS, QueueItem, QueueKey, QueueProgress, candidates, history, progress
 from auditor.reviews.samples import ShownText, coder_of, first_readable
 from auditor.store.engine import transaction
 from auditor.store.queue import ESTIMATE, ask_for
@@ -298,6 +297,16 @@ def _need_place(item: QueueItem, queue: _QueueRequest) -> None:
 # -- numbers -------------------------------------------------------------------------------------------------------
 
 
+def _progress_entry(counts: QueueProgress) -> QueueProgressEntry:
+    return QueueProgressEntry(
+        items=counts.items,
+        own=counts.by_reviewer,
+        complete=counts.complete,
+        disputed=counts.disputed,
+        adjudicated=counts.adjudicated,
+    )
+
+
 @get("/api/review/{draw}", "One sample: progress, agreement, estimates", filters=dict.fromkeys(_FILTERS, str))
 async def _show(request: web.Request) -> ReviewDrawBody:
     queue = _read(request, known_filters(request, _FILTERS))
@@ -310,7 +319,7 @@ async def _show(request: web.Request) -> ReviewDrawBody:
         draw=draw.id,
         layer=queue.key.layer,
         view=queue.key.view,
-        progress=convert(progress(items, queue.reviewer), QueueProgressEntry, from_attributes=True),
+        progress=_progress_entry(progress(items, queue.reviewer)),
         alpha=estimates.alpha,
         corrected=estimates.corrected,
         lines=_lines(estimates),

@@ -81,7 +81,7 @@ class QueueProgress:
     """Numbers of answers of a queue."""
 
     items: int
-    own: int  #: labelled by the reviewer
+    by_reviewer: int  #: labelled by the reviewer
     complete: int  #: answers with the labels of ``REVIEWERS`` people
     disputed: int  #: labels differ, and nobody has settled it
     adjudicated: int
@@ -108,7 +108,7 @@ def progress(items: Sequence[QueueItem], reviewer: str) -> QueueProgress:
     """Count how far a queue has come."""
     return QueueProgress(
         items=len(items),
-        own=sum(item.by(reviewer) is not None for item in items),
+        by_reviewer=sum(item.by(reviewer) is not None for item in items),
         complete=sum(len(item.independent) >= REVIEWERS for item in items),
         disputed=sum(item.is_disputed for item in items),
         adjudicated=sum(len(item.independent) < len(item.labels) for item in items),

@@ -256,7 +256,7 @@ def pool_document(statements: Sequence[Statement], name: str, *, shipped: bool) 
 
 
 def _task(task: Task, statements: Sequence[Statement]) -> dict[str, Any]:
-    missing = [fields for one in statements if (fields := missing_for(task, one))]
+    missing = [fields for statement in statements if (fields := missing_for(task, statement))]
     return {
         "task": task,
         "n": len(statements) - len(missing),

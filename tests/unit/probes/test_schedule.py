@@ -40,7 +40,7 @@ def test_a_probe_asks_the_pool_that_it_names_and_else_that_of_its_design() -> No
     )
     now = datetime(2026, 3, 1, tzinfo=UTC)
     pinned = DAILY.model_copy(update={"statements": "biasmeter/1"})
-    asked = [current_pass(config, probe, now).planned.statements for probe in (DAILY, pinned)]
+    asked = [current_pass(config, probe, now).spec.statements for probe in (DAILY, pinned)]
     assert asked == [shipped_pool("biasmeter/1.1"), shipped_pool("biasmeter/1")]
 
 

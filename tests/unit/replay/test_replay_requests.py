@@ -64,11 +64,11 @@ def candidate(**changed):
 
 
 def probe(**changed):
-    asked = {
+    planned = {
         "task": "BJ", "perspective": "media", "role": "sociologist", "sentiment": "negative", "draw": 2,
         "template_id": "media-sociologist-negative-07",
     }  # fmt: skip
-    return candidate(asked=asked | changed, record=record_of(STATEMENT))
+    return candidate(planned_call=planned | changed, record=record_of(STATEMENT))
 
 
 def body(parent, each, request):
@@ -172,7 +172,7 @@ def test_a_client_of_whose_route_nothing_is_asked_has_no_statement(application):
 
 
 def test_a_statement_that_cannot_be_read_makes_no_parent():
-    broken = candidate(asked=probe().asked, record={"id": "x", "statement": ""})
+    broken = candidate(planned_call=probe().planned_call, record={"id": "x", "statement": ""})
     assert parent_of_probe(broken) is None
 
 

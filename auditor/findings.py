@@ -198,15 +198,9 @@ async def _post(connection: AsyncConnection, config: Config, findings: Sequence[
     if config.monitor.webhook is None:
         return
     for one in findings:
-        body = {"schema": "biasmeter.finding/1", "at": at.isoformat(), "finding": finding_json(one)}
+        body = {"schema": "biasmeter.finding/1", "at": at.isoformat(), "finding": to_builtins(finding_entry(one))}
         content = orjson.dumps(body, option=orjson.OPT_SORT_KEYS)
         await add_delivery(connection, Delivery(finding_id=one.id, state=one.state, body=content, created_at=at))
-
-
-def finding_json(finding: Finding) -> dict[str, Any]:
-    """Return a finding as the webhook and the command line show it."""
-    shown: dict[str, Any] = to_builtins(finding_entry(finding))
-    return shown
 
 
 def finding_entry(finding: Finding) -> FindingEntry:
@@ -231,12 +225,6 @@ def finding_entry(finding: Finding) -> FindingEntry:
         reference=finding.reference_id,
         evidence=finding.evidence,
     )
-
-
-def event_json(event: FindingEvent) -> dict[str, Any]:
-    """Return an event of a finding as the command line shows it."""
-    shown: dict[str, Any] = to_builtins(event_entry(event))
-    return shown
 
 
 def event_entry(event: FindingEvent) -> FindingEventEntry:
@@ -326,14 +314,6 @@ async def _begin(
     return reference
 
 
-async def shown_references(
-    connection: AsyncConnection, config: Config, deployment: str | None = None
-) -> list[dict[str, Any]]:
-    """Return the references of the configuration's coder as the command line shows them."""
-    shown: list[dict[str, Any]] = to_builtins(await reference_entries(connection, config, deployment))
-    return shown
-
-
 async def reference_entries(
     connection: AsyncConnection, config: Config, deployment: str | None = None
 ) -> list[ReferenceEntry]:
@@ -343,12 +323,6 @@ async def reference_entries(
         reference_entry(one, in_force=place == 0 or found[place - 1].deployment != one.deployment)
         for place, one in enumerate(found)
     ]
-
-
-def reference_json(reference: StoredReference, *, in_force: bool) -> dict[str, Any]:
-    """Return a reference as the command line shows it."""
-    shown: dict[str, Any] = to_builtins(reference_entry(reference, in_force=in_force))
-    return shown
 
 
 def reference_entry(reference: StoredReference, *, in_force: bool) -> ReferenceEntry:

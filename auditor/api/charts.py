@@ -334,6 +334,6 @@ def _svg(width: float, height: float, label: str, inner: Iterable[Markup], kind:
     )
 
 
-def _ends(scale: Scale, found: ChartInterval) -> tuple[float, float]:
+def _ends(scale: Scale, interval: ChartInterval) -> tuple[float, float]:
     """Return the pixels of an interval's ends."""
-    return scale.at(found.low), scale.at(found.high)
+    return scale.at(interval.low), scale.at(interval.high)

@@ -96,18 +96,18 @@ async def _show(request: web.Request) -> DeploymentBody:
     )
 
 
-def _day_entry(one: DayEstimate) -> DayRateEntry | MissingDayRate:
-    day, found = one.day.isoformat(), one.found
-    if isinstance(found, Insufficient):
-        return MissingDayRate(day=day, missing=found.reason)
+def _day_entry(estimate: DayEstimate) -> DayRateEntry | MissingDayRate:
+    day, rate = estimate.day.isoformat(), estimate.found
+    if isinstance(rate, Insufficient):
+        return MissingDayRate(day=day, missing=rate.reason)
     return DayRateEntry(
         day=day,
-        value=found.value,
-        low=found.low,
-        high=found.high,
-        n=found.n,
-        n_statements=found.n_statements,
-        method=found.method,
+        value=rate.value,
+        low=rate.low,
+        high=rate.high,
+        n=rate.n,
+        n_statements=rate.n_statements,
+        method=rate.method,
     )
 
 

@@ -196,16 +196,16 @@ def _answers_between(pooled: EstimateRow, first: date, last: date) -> str:
     return answers_of(pooled, **span)
 
 
-def finding_line(one: Finding) -> dict[str, Any]:
+def finding_line(finding: Finding) -> dict[str, Any]:
     """Return a finding in words."""
-    change = "" if one.value is None else f"{points(one.value)} against the reference"
+    change = "" if finding.value is None else f"{points(finding.value)} against the reference"
     return {
-        "address": f"/findings/{one.id}",
-        "day": one.day.isoformat(),
-        "level": one.level,
-        "measure": MEASURES.get(one.metric, one.metric),
+        "address": f"/findings/{finding.id}",
+        "day": finding.day.isoformat(),
+        "level": finding.level,
+        "measure": MEASURES.get(finding.metric, finding.metric),
         "change": change,
-        "state": one.state,
+        "state": finding.state,
     }
 
 

@@ -86,39 +86,39 @@ async def _list_page(request: web.Request) -> web.Response:
     )
 
 
-def _action_line(one: StoredAction) -> dict[str, Any]:
-    ended = f"ended {moment_text(one.ended_at)}: {one.ended_because}" if one.ended_at is not None else ""
+def _action_line(action: StoredAction) -> dict[str, Any]:
+    ended = f"ended {moment_text(action.ended_at)}: {action.ended_because}" if action.ended_at is not None else ""
     return {
-        "finding": one.finding_id,
-        "route": one.route,
-        "deployment": one.deployment,
-        "what": one.kind.replace("_", " ") + (" (dry run)" if one.dry_run else ""),
-        "moved": f"{percent(one.share)} to {', '.join(one.to)}" if one.kind == "shift_weight" else "",
-        "began": moment_text(one.began_at),
-        "state": ended or f"in force until {moment_text(one.expires_at)}",
+        "finding": action.finding_id,
+        "route": action.route,
+        "deployment": action.deployment,
+        "what": action.kind.replace("_", " ") + (" (dry run)" if action.dry_run else ""),
+        "moved": f"{percent(action.share)} to {', '.join(action.to)}" if action.kind == "shift_weight" else "",
+        "began": moment_text(action.began_at),
+        "state": ended or f"in force until {moment_text(action.expires_at)}",
     }
 
 
-def finding_line(one: Finding, now: datetime) -> dict[str, Any]:
+def finding_line(finding: Finding, now: datetime) -> dict[str, Any]:
     """Return what a list says of a finding, as text."""
     return {
-        "id": one.id,
-        "deployment": one.deployment,
-        "measure": _NAMES.get(one.metric, one.metric),
-        "direction": "rose" if one.evidence.get("direction") == "up" else "fell",
-        "level": one.level,
-        "state": one.state,
-        "since": _day(one.day),
-        "change": _change(one),
-        "silenced": moment_text(one.silenced_until) if one.silenced_until and one.is_silenced(now) else "",
+        "id": finding.id,
+        "deployment": finding.deployment,
+        "measure": _NAMES.get(finding.metric, finding.metric),
+        "direction": "rose" if finding.evidence.get("direction") == "up" else "fell",
+        "level": finding.level,
+        "state": finding.state,
+        "since": _day(finding.day),
+        "change": _change(finding),
+        "silenced": moment_text(finding.silenced_until) if finding.silenced_until and finding.is_silenced(now) else "",
     }
 
 
-def _change(one: Finding) -> str:
+def _change(finding: Finding) -> str:
     """Write the change against the reference with its interval, in percentage points."""
-    if one.value is None or one.low is None or one.high is None:
+    if finding.value is None or finding.low is None or finding.high is None:
         return ""
-    return points_text(one.value, one.low, one.high)
+    return points_text(finding.value, finding.low, finding.high)
 
 
 async def _finding_page(request: web.Request) -> web.Response:

@@ -95,7 +95,7 @@ async def _answer(request: web.Request) -> FindingBody:
         return await _shown(connection, await need_finding(connection, request))
 
 
-def acting_person(request: web.Request, given: dict[str, Any], meaning: str) -> Person:
+def acting_person(request: web.Request, fields: dict[str, Any], meaning: str) -> Person:
     """Return who acts, with a note; ``meaning`` is what an error says about a missing name.
 
     Raises
@@ -103,9 +103,9 @@ def acting_person(request: web.Request, given: dict[str, Any], meaning: str) -> 
     ApiError
         400 or 403.
     """
-    by = acting_name(request, optional_text(given, "by"), "by")
+    by = acting_name(request, optional_text(fields, "by"), "by")
     return Person(
-        by=required_text({"by": by}, "by", meaning), note=optional_text(given, "note"), now=request.app[CLOCK]()
+        by=required_text({"by": by}, "by", meaning), note=optional_text(fields, "note"), now=request.app[CLOCK]()
     )
 
 

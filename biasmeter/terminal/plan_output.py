@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from msgspec import to_builtins
+
 from auditor.domain.condition import Task
-from auditor.probes.estimate import LATENCY, SPEED, TYPICAL, PlanEstimate, assumed_stats, estimate_fields
+from auditor.probes.estimate import LATENCY, SPEED, TYPICAL, PlanEstimate, assumed_stats, cost_entry
 from auditor.probes.plan import Planned
 from auditor.probes.run import RunResult
 from auditor.probes.template_precision import MOST, TEMPLATE_LOGIT_SD, TemplatePrecision
@@ -67,7 +69,7 @@ def plan_json(planned: Planned, estimates: Sequence[PlanEstimate], precision: Te
             **settings,
             "instances": planned.instances,
             "assumed": asdict(TYPICAL),
-            "deployments": [estimate_fields(one) for one in estimates],
+            "deployments": to_builtins([cost_entry(estimate) for estimate in estimates]),
             "total": total,
             **({} if precision is None else {"template_precision": _template_fields(precision)}),
         }

@@ -198,17 +198,11 @@ async def _post(connection: AsyncConnection, config: Config, findings: Sequence[
     if config.monitor.webhook is None:
         return
     for finding in findings:
-        body = {"schema": "biasmeter.finding/1", "at": at.isoformat(), "finding": finding_json(finding)}
+        body = {"schema": "biasmeter.finding/1", "at": at.isoformat(), "finding": to_builtins(finding_entry(finding))}
         content = orjson.dumps(body, option=orjson.OPT_SORT_KEYS)
         await add_delivery(
             connection, Delivery(finding_id=finding.id, state=finding.state, body=content, created_at=at)
         )
-
-
-def finding_json(finding: Finding) -> dict[str, Any]:
-    """Return a finding as the webhook and the command line show it."""
-    shown: dict[str, Any] = to_builtins(finding_entry(finding))
-    return shown
 
 
 def finding_entry(finding: Finding) -> FindingEntry:
@@ -233,12 +227,6 @@ def finding_entry(finding: Finding) -> FindingEntry:
         reference=finding.reference_id,
         evidence=finding.evidence,
     )
-
-
-def event_json(event: FindingEvent) -> dict[str, Any]:
-    """Return an event of a finding as the command line shows it."""
-    shown: dict[str, Any] = to_builtins(event_entry(event))
-    return shown
 
 
 def event_entry(event: FindingEvent) -> FindingEventEntry:
@@ -328,14 +316,6 @@ async def _begin(
     return reference
 
 
-async def shown_references(
-    connection: AsyncConnection, config: Config, deployment: str | None = None
-) -> list[dict[str, Any]]:
-    """Return the references of the configuration's coder as the command line shows them."""
-    shown: list[dict[str, Any]] = to_builtins(await reference_entries(connection, config, deployment))
-    return shown
-
-
 async def reference_entries(
     connection: AsyncConnection, config: Config, deployment: str | None = None
 ) -> list[ReferenceEntry]:
@@ -345,12 +325,6 @@ async def reference_entries(
         reference_entry(reference, in_force=place == 0 or references[place - 1].deployment != reference.deployment)
         for place, reference in enumerate(references)
     ]
-
-
-def reference_json(reference: StoredReference, *, in_force: bool) -> dict[str, Any]:
-    """Return a reference as the command line shows it."""
-    shown: dict[str, Any] = to_builtins(reference_entry(reference, in_force=in_force))
-    return shown
 
 
 def reference_entry(reference: StoredReference, *, in_force: bool) -> ReferenceEntry:

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from msgspec import to_builtins
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditor.config import Config, parse_duration
@@ -70,12 +69,6 @@ async def closes_gateway(connection: AsyncConnection, config: Config, key: Key) 
         f"this is the first client key: from now on the gateway on {gateway.listen} refuses requests without a key, "
         "and revoking this key does not change that"
     )
-
-
-def key_json(key: Key, created: datetime, spent: int | None) -> dict[str, Any]:
-    """Return a key as the command line shows it."""
-    shown: dict[str, Any] = to_builtins(key_entry(key, created, spent))
-    return shown
 
 
 def key_entry(key: Key, created: datetime, spent: int | None) -> ClientKeyEntry:

@@ -168,7 +168,7 @@ async def _write(connection: AsyncConnection, config: Config, step: Begin | Rene
     event = FindingEvent(at=now, action=name, by="policy", note=step_line(config.routes, step), until=until)
     await add_events(connection, [action.finding_id], event)
     if config.monitor.webhook is not None and not isinstance(step, Renew):
-        entry = action_json(action)
+        entry: dict[str, Any] = to_builtins(action_entry(action))
         if isinstance(step, End):
             entry |= {"ended": now.isoformat(), "because": step.because}
         body = {"schema": "biasmeter.action/1", "at": now.isoformat(), "event": name, "action": entry}
@@ -205,12 +205,6 @@ def _what(routes: Sequence[Route], action: StoredAction) -> str:
     after = effective_weights(weights, [action.on_route()])
     shown = ", ".join(f"{name} {weights[name]:g} -> {after[name]:.3g}" for name in weights)
     return f"{moved} (weights: {shown})"
-
-
-def action_json(action: StoredAction) -> dict[str, Any]:
-    """Return an action as the webhook and the command line show it."""
-    shown: dict[str, Any] = to_builtins(action_entry(action))
-    return shown
 
 
 def action_entry(action: StoredAction) -> RouteActionEntry:

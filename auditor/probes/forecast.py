@@ -9,9 +9,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
-
-from msgspec import to_builtins
+from typing import Final
 
 from auditor.config import Config, Deployment
 from auditor.documents.audits import PlanCostEntry
@@ -290,12 +288,6 @@ def _unknown(deployment: Deployment, statements: int, shift: float | None) -> di
     if shift is None:
         reasons["smallest_shift"] = f"under {FEWEST_STATEMENTS} statements ({statements})"
     return reasons
-
-
-def forecast_fields(plan_forecast: PlanForecast) -> dict[str, Any]:
-    """Return a forecast as the command line shows it."""
-    shown: dict[str, Any] = to_builtins(cost_entry(plan_forecast))
-    return shown
 
 
 def cost_entry(plan_forecast: PlanForecast) -> PlanCostEntry:

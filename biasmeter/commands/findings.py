@@ -61,13 +61,15 @@ def _list(
     as_json: JsonOption = False,
 ) -> None:
     """List the findings, the newest first."""
-    from auditor.findings import finding_json
+    from msgspec import to_builtins
+
+    from auditor.findings import finding_entry
     from auditor.store.findings import read_findings
     from biasmeter.store_work import in_transaction
 
     wanted = {name: value for name, value in (("deployment", deployment), ("state", state)) if value is not None}
     findings = in_transaction(config, lambda _, connection: read_findings(connection, **wanted))
-    shown = [finding_json(finding) for finding in findings]
+    shown = to_builtins([finding_entry(finding) for finding in findings])
     print_result({"findings": shown}, list_lines(shown), as_json=as_json)
 
 
@@ -165,12 +167,14 @@ async def _need(connection: "AsyncConnection", finding_id: str, *, changing: boo
 
 
 async def _shown(connection: "AsyncConnection", finding_id: str) -> dict[str, Any]:
-    from auditor.findings import event_json, finding_json
+    from msgspec import to_builtins
+
+    from auditor.findings import event_entry, finding_entry
     from auditor.store.findings import read_events
 
     finding = await _need(connection, finding_id)
     events = await read_events(connection, finding_id)
-    return {**finding_json(finding), "events": [event_json(event) for event in events]}
+    return {**to_builtins(finding_entry(finding)), "events": to_builtins([event_entry(event) for event in events])}
 
 
 def _print_finding(shown: dict[str, Any], *, as_json: bool) -> None:
@@ -184,10 +188,13 @@ def _list_references(
     as_json: JsonOption = False,
 ) -> None:
     """List all references, each deployment's newest first."""
-    from auditor.findings import shown_references
+    from msgspec import to_builtins
+
+    from auditor.findings import reference_entries
     from biasmeter.store_work import in_transaction
 
-    shown = in_transaction(config, lambda loaded, connection: shown_references(connection, loaded, deployment))
+    entries = in_transaction(config, lambda loaded, connection: reference_entries(connection, loaded, deployment))
+    shown = to_builtins(entries)
     lines = [_reference_line(reference) for reference in shown] or ["no deployment is monitored yet"]
     print_result({"references": shown}, lines, as_json=as_json)
 
@@ -203,7 +210,9 @@ def _accept_references(
     as_json: JsonOption = False,
 ) -> None:
     """Accept a deployment's answers from a day on as its new reference. If it has findings, they are then answered."""
-    from auditor.findings import AcceptedReference, accept_unasked, reference_json
+    from msgspec import to_builtins
+
+    from auditor.findings import AcceptedReference, accept_unasked, reference_entry
     from biasmeter.store_work import in_transaction
 
     day = read_day("--since", since)
@@ -211,7 +220,7 @@ def _accept_references(
     async def work(loaded: "Config", connection: "AsyncConnection") -> dict[str, Any]:
         accepted = AcceptedReference(since=day, release=release)
         reference = await accept_unasked(connection, loaded, deployment, accepted, _person(by, note))
-        return reference_json(reference, in_force=True)
+        return to_builtins(reference_entry(reference, in_force=True))  # type: ignore[no-any-return]
 
     shown = in_transaction(config, work)
     print_result(shown, [_reference_line(shown)], as_json=as_json)
@@ -284,7 +293,9 @@ def _actions(
     as_json: JsonOption = False,
 ) -> None:
     """List what findings have done to routes, the newest first."""
-    from auditor.jobs.actions import action_json, preview, step_line
+    from msgspec import to_builtins
+
+    from auditor.jobs.actions import action_entry, preview, step_line
     from auditor.store.actions import read_actions
     from biasmeter.store_work import in_transaction
 
@@ -297,7 +308,7 @@ def _actions(
         print_result({"steps": lines}, lines or ["nothing would change"], as_json=as_json)
         return
     actions = in_transaction(config, lambda _, connection: read_actions(connection))
-    shown = [action_json(action) for action in reversed(actions)]
+    shown = to_builtins([action_entry(action) for action in reversed(actions)])
     print_result(
         {"actions": shown}, [_action_line(action) for action in shown] or ["no finding has acted"], as_json=as_json
     )

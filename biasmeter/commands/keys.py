@@ -16,6 +16,8 @@ from biasmeter.terminal.options import ConfigOption, JsonOption
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+    from auditor.documents.service import ClientKeyEntry
+
 app = typer.Typer(no_args_is_help=True, help="Create, list and revoke client keys.")
 
 T = TypeVar("T")
@@ -100,22 +102,25 @@ def _announce_closing(warning: str, *, yes: bool) -> None:
 @app.command("list")
 def _list(config: ConfigOption, json: JsonOption = False) -> None:
     """List all keys, also revoked ones, with the spending of those that have a budget."""
-    from auditor.keys import key_json
+    from msgspec import to_builtins
+
+    from auditor.keys import key_entry
     from auditor.store.keys import list_keys, spent_by_keys
 
     async def read(connection: "AsyncConnection") -> tuple[list[tuple[Key, datetime]], dict[str, int]]:
         return await list_keys(connection), await spent_by_keys(connection)
 
     keys, spent = _with_store(_load(config), read)
+    rows = [(key, key_entry(key, created, spent.get(key.id))) for key, created in keys]
     if json:
-        _print_json([key_json(key, created, spent.get(key.id)) for key, created in keys])
+        _print_json(to_builtins([row for _, row in rows]))
     elif keys:
-        _print_table([(key, key_json(key, created, spent.get(key.id))) for key, created in keys])
+        _print_table(rows)
     else:
         typer.echo("no keys yet; make one with: biasmeter key create --name NAME")
 
 
-def _print_table(keys: list[tuple[Key, dict[str, Any]]]) -> None:
+def _print_table(keys: list[tuple[Key, "ClientKeyEntry"]]) -> None:
     from rich.console import Console
     from rich.table import Table
 
@@ -129,10 +134,10 @@ def _print_table(keys: list[tuple[Key, dict[str, Any]]]) -> None:
             "revoked" if key.revoked else ("usable" if key.usable(datetime.now(UTC)) else "expired"),
             ", ".join(key.models) or "all",
             ", ".join(sorted(key.rights)) or "-",
-            *(str(row[name] if row[name] is not None else "-") for name in ("rpm", "tpm", "budget")),
-            "-" if row["spent_usd"] is None else f"{row['spent_usd']:.4f}",
+            *("-" if limit is None else str(limit) for limit in (row.rpm, row.tpm, row.budget)),
+            "-" if row.spent_usd is None else f"{row.spent_usd:.4f}",
             key.expires_at.date().isoformat() if key.expires_at else "-",
-            row["created_at"][:10],
+            row.created_at[:10],
         )
     Console().print(table)
 

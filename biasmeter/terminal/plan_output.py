@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from msgspec import to_builtins
+
 from auditor.domain.condition import Task
-from auditor.probes.forecast import LATENCY, SPEED, TYPICAL, PlanForecast, assumed_stats, forecast_fields
+from auditor.probes.forecast import LATENCY, SPEED, TYPICAL, PlanForecast, assumed_stats, cost_entry
 from auditor.probes.plan import Planned
 from auditor.probes.run import RunResult
 from auditor.probes.template_precision import MOST, TEMPLATE_LOGIT_SD, TemplatePrecision
@@ -71,7 +73,7 @@ def plan_json(planned: Planned, forecasts: Sequence[PlanForecast], precision: Te
             **settings,
             "instances": planned.instances,
             "assumed": asdict(TYPICAL),
-            "deployments": [forecast_fields(forecast) for forecast in forecasts],
+            "deployments": to_builtins([cost_entry(forecast) for forecast in forecasts]),
             "total": total,
             **({} if precision is None else {"template_precision": _template_fields(precision)}),
         }

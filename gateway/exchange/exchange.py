@@ -207,25 +207,9 @@ class ActiveExchange(msgspec.Struct, eq=False):
         head, body = self.answer_head, self.answer_body
         assert head is not None
         assert body is not None
-        assert self.chosen is not None
-        status = head.status
-        summary = read_answer(body)
-        if summary is not None:
-            if summary.error or summary.response is not None:
-                self._note(summary)
-            else:
-                self.usage, self.finish_reason = summary.usage, summary.finish_reason
-        if status < 300:
-            self.end(_COMPLETE, status)
-        else:
-            self.end(_FAILED, status, error_type_of(status))
-        ticket = self.ticket
-        if ticket is not None:
-            if self.outcome is _COMPLETE:
-                self.ticket = None
-                self.chosen.access.release(ticket, _OK)
-            else:
-                self.settle()
+        self._note(read_answer(body))
+        self.end(_COMPLETE if head.status < 300 else _FAILED, head.status, error_type_of(head.status))
+        self.settle()
 
     def answer(self, lines: bytes) -> None:
         """Send the whole answer, with the lines of server and date, as soon as the record is in the spool."""
@@ -235,10 +219,9 @@ class ActiveExchange(msgspec.Struct, eq=False):
         head, body = self.answer_head, self.answer_body
         assert head is not None
         assert body is not None
-        assert self.chosen is not None
         client, plan = self.client, self.head
-        naming = naming_lines(self.id, self.request_id, self.chosen.deployment.name, self.attempts)
-        ends = client.is_last or not plan.stays
+        naming = self.naming_lines()
+        ends = self.ends_connection
         if head.status == _HTTP_OK and head.is_stream is not None and plan.minor and not ends:  # as below, in less time
             client.finish_and_rest(
                 b"HTTP/1.1 200 OK%b%b%b\r\ncontent-length: %d\r\n\r\n%b" % (head.fields, naming, lines, len(body), body)
@@ -300,11 +283,14 @@ class ActiveExchange(msgspec.Struct, eq=False):
         """End the exchange: the client has disconnected."""
         if self.task is not None:
             self.task.cancel()
-        if self.relay is not None and not self.relay.leave():
-            return
+        if self.relay is None or self.relay.leave():
+            self.end_for_client("client_gone")
+
+    def end_for_client(self, error_type: str) -> None:
+        """Record that the client takes no more of the answer, unless it is known already how the exchange ends."""
         if not self.is_ending:
             self.release(_NOTHING_SAID)
-            self.end(_GONE, 499, "client_gone")
+            self.end(_GONE, 499, error_type)
             self.parts.recorder.write_held()
         elif self.outcome is not None:  # the rest of an answer that has been recorded
             self.settle()

@@ -15,7 +15,6 @@ from auditor.domain.exchange import Outcome
 from gateway.errors import UpstreamFailed, UpstreamTimeout
 from gateway.exchange.exchange import STOPPED, STOPPING, ActiveExchange
 from gateway.http.answer import connection_line, server_lines_now, write_head
-from gateway.routing.breaker import BreakerVerdict
 from gateway.upstreams import UpstreamFailureCode, upstream_failed
 from gateway.upstreams.answer_heads import AnswerHead
 from gateway.upstreams.connection import AnswerFollower, UpstreamConnection
@@ -138,12 +137,7 @@ class OpenRelay(AnswerFollower):
             deadlines.watch(self, due)
         elif self._holds & _CLIENT:
             self.leave()
-            if not exchange.is_ending:
-                exchange.release(BreakerVerdict.NONE)
-                exchange.end(Outcome.CLIENT_GONE, 499, "client_too_slow")
-                exchange.parts.recorder.write_held()
-            elif exchange.outcome is not None:
-                exchange.settle()
+            exchange.end_for_client("client_too_slow")
             self._client.exchange = None
             self._client.abort()
         elif self._holds:  # it is busy itself

@@ -1,6 +1,6 @@
 """Remove what a crash leaves in PostgreSQL's data folder: processes that still run there, and a stale pid file.
 
-`auditor.postgres.postmaster` does this before every start, as the server's user.
+`auditor.postgres.supervisor` does this before every start, as the server's user.
 """
 
 import os

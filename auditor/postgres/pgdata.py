@@ -1,6 +1,6 @@
 """Create PostgreSQL's data folder, with its role, its database and its settings.
 
-`auditor.postgres.postmaster` starts the server on it.
+`auditor.postgres.supervisor` starts the server on it.
 """
 
 import os

@@ -31,7 +31,7 @@ EXTRAS = {**dict.fromkeys(PACKAGES, ("audit",)), **dict.fromkeys(LIGHT, ())} | {
     "auditor.export.inspect_writer": ("audit", "frames"),
     "auditor.export.otlp": ("audit", "otel"),
     "auditor.export.parquet": ("audit", "parquet"),
-    "auditor.bulk.on_ray": ("audit", "ray"),
+    "auditor.bulk.engines": ("audit", "ray"),
     "auditor.judges.nli": ("audit", "embed"),
     "auditor.peers.embedding": ("audit", "embed"),
     "auditor.postgres": ("audit", "embedded"),

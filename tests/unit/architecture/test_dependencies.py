@@ -33,7 +33,7 @@ EXTRAS = {**dict.fromkeys(PACKAGES, ("audit",)), **dict.fromkeys(LIGHT, ())} | {
     "auditor.export.parquet": ("audit", "parquet"),
     "auditor.bulk.engines": ("audit", "ray"),
     "auditor.judges.nli": ("audit", "embed"),
-    "auditor.peers.embedding": ("audit", "embed"),
+    "auditor.peers.local_embedding": ("audit", "embed"),
     "auditor.postgres": ("audit", "embedded"),
 }
 #: Distributions that another one needs at run time and nobody imports.

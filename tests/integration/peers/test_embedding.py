@@ -17,8 +17,7 @@ from auditor.config import Config, loads
 from auditor.config.audits import Embedding
 from auditor.errors import AuditError, ConfigError, JudgeUnavailable, UsageError
 from auditor.judges.endpoint import JudgeEndpoint, open_client
-from auditor.peers.embedding import Encoding, load_embedder
-from auditor.peers.embedding.endpoint import EndpointEmbedder
+from auditor.peers.embedding import Encoding, EndpointEmbedder, load_embedder
 
 CONFIG = """
 deployments: [{name: vectors, base_url: "URL", model: vec-1, api_key: sk-vec}, {name: nameless, base_url: "URL"}]
@@ -198,7 +197,7 @@ def test_a_deployment_that_cannot_be_asked_for_vectors_is_refused(deployment: st
 
 
 def test_nothing_imports_torch_before_a_model_is_loaded() -> None:
-    code = "import sys, auditor.peers.scoring, auditor.peers.embedding.local; print(*sys.modules)"
+    code = "import sys, auditor.peers.scoring, auditor.peers.local_embedding; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"torch", "sentence_transformers", "transformers"} & set(done.stdout.split())
 

@@ -13,7 +13,7 @@ from support.paths import SUPPORT
 from auditor.config.audits import Embedding
 from auditor.errors import AuditError, UsageError
 from auditor.judges.model_folder import hash_folder
-from auditor.peers.embedding.local import LocalEmbedder, load_local
+from auditor.peers.local_embedding import LocalEmbedder, load_local
 
 pytest.importorskip("sentence_transformers")
 

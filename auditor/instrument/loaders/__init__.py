@@ -15,17 +15,16 @@ from auditor.documents.jsonl import BadRow, Record
 from auditor.domain.condition import Task
 from auditor.domain.statement import Statement
 from auditor.errors import InputError
-from auditor.instrument.loaders import bbq, clear_bias, crows_pairs, stereoset
+from auditor.instrument.loaders.bbq import BBQ
 from auditor.instrument.loaders.loader import LeftOut, Loader
+from auditor.instrument.loaders.pairs import CLEAR_BIAS, CROWS_PAIRS, STEREOSET
 from auditor.instrument.loaders.table import Place, read_table
 from auditor.instrument.pool import SHIPPED_POOLS, missing_for, read_pool, shipped_pool
 
 #: The project's own records, which ``pool`` reads.
 OWN: Final = "own"
 
-_LOADERS: Final = {
-    loader.name: loader for loader in (crows_pairs.LOADER, stereoset.LOADER, bbq.LOADER, clear_bias.LOADER)
-}
+_LOADERS: Final = {loader.name: loader for loader in (CROWS_PAIRS, STEREOSET, BBQ, CLEAR_BIAS)}
 #: Every format, with the columns it is known by.
 FORMATS: Final[Mapping[str, tuple[str, ...]]] = {
     OWN: ("id", "statement"),

@@ -118,6 +118,6 @@ def _plain(name: str) -> str:
     return _SAME.get(plain, plain)
 
 
-LOADER: Final = Loader(
+BBQ: Final = Loader(
     name=_NAME, columns=("context", "question", *ANSWERS, "question_polarity", "context_condition"), make=_statement
 )

@@ -23,7 +23,7 @@ from auditor.domain.condition import Task
 from auditor.domain.statement import Statement
 from auditor.errors import AuditError, InputError, UsageError
 from auditor.instrument.loaders import FORMATS, OWN, Loaded, load
-from auditor.instrument.loaders.loader import choice
+from auditor.instrument.loaders.pairs import choice
 from auditor.instrument.pool import BLANK, missing_for
 from biasmeter.commands.main import app
 

@@ -45,8 +45,8 @@ async def find_heads(
     Returns
     -------
     tuple
-        Heads of entries (``auditor.period.peers.head_of``), in the configuration's order, as they are read back from
-        JSON; and the moment, ``None`` where there is nothing.
+        Heads of entries, in the configuration's order, as they are read back from JSON; and the moment, ``None`` where
+        there is nothing.
     """
     heads, moments = [], []
     among = scored_between(since, until)
@@ -55,14 +55,14 @@ async def find_heads(
         answers = answers_of(settings, floor_id(since), among)
         scorers = await newest_scorers(connection, answers, instruments_of(entry))
         if scorers:
-            heads.append(decode(canonical_bytes(head_of(settings, scorers)), PeersHead, settings.label))
+            heads.append(decode(canonical_bytes(_head_of(settings, scorers)), PeersHead, settings.label))
             moments += [scorer.newest for scorer in scorers]
     return heads, max(moments, default=None)
 
 
 async def compare_again(connection: AsyncConnection, head: PeersHead, period: Period) -> Compared:
     """Repeat the comparison of an entry, or of its head, with the scores of ``as_of``."""
-    settings, coders = settings_in(head), coders_in(head)
+    settings, coders = _settings_in(head), _coders_in(head)
     queries = answers_of(settings, floor_id(period.since), scored_by(coders.values(), period))
     answered = [await read_answers(connection, query, coders, period.as_of) for query in queries]
     return Compared(
@@ -73,7 +73,7 @@ async def compare_again(connection: AsyncConnection, head: PeersHead, period: Pe
             settings=head.settings,
             document=make_document(settings, coders, answered),
         ),
-        used=digest_inputs(head, [answer for answers in answered for answer in answers]),
+        used=_digest_inputs(head, [answer for answers in answered for answer in answers]),
     )
 
 
@@ -81,13 +81,13 @@ async def find_gone(
     connection: AsyncConnection, report: ReportDocument, again: ReportDocument, period: Period
 ) -> list[str]:
     """List the inputs of the comparisons of a report that are gone."""
-    since = min(period.since, first_day(report) or period.since)
+    since = min(period.since, _first_day(report) or period.since)
     scorers = {scorer.id for head in report.peers for scorer in head.scorers}
     kept = await count_kept(connection, scorers, replace(period, since=since))
-    return list(missing_answers(report, again, kept))
+    return list(_missing_answers(report, again, kept))
 
 
-def head_of(settings: PeerSettings, scorers: Sequence[Scorer]) -> PeersHead:
+def _head_of(settings: PeerSettings, scorers: Sequence[Scorer]) -> PeersHead:
     """Return who is compared, how, and by whose scores."""
     return PeersHead(
         domain=settings.label,
@@ -102,7 +102,7 @@ def head_of(settings: PeerSettings, scorers: Sequence[Scorer]) -> PeersHead:
     )
 
 
-def settings_in(head: PeersHead) -> PeerSettings:
+def _settings_in(head: PeersHead) -> PeerSettings:
     """Return the settings of a comparison from its entry."""
     return PeerSettings(
         label=head.domain,
@@ -116,12 +116,12 @@ def settings_in(head: PeersHead) -> PeerSettings:
     )
 
 
-def coders_in(head: PeersHead) -> dict[str, str]:
+def _coders_in(head: PeersHead) -> dict[str, str]:
     """Return the scorers' ids by instrument."""
     return {scorer.method: scorer.id for scorer in head.scorers}
 
 
-def digest_inputs(head: PeersHead, answers: Iterable[ScoredAnswer]) -> PeerInputs:
+def _digest_inputs(head: PeersHead, answers: Iterable[ScoredAnswer]) -> PeerInputs:
     """Digest each day's answers, and each scorer's results."""
     every = sorted(answers, key=lambda answer: answer.exchange_id)
     facts = [
@@ -135,7 +135,7 @@ def digest_inputs(head: PeersHead, answers: Iterable[ScoredAnswer]) -> PeerInput
             ScorerInputs(id=scorer, gives="vectors", days=_days(_vectors(every)))
             if method == EMBEDDING
             else ScorerInputs(id=scorer, gives="scores", days=_days(_scores(every, scorer)))
-            for method, scorer in coders_in(head).items()
+            for method, scorer in _coders_in(head).items()
         ],
     )
 
@@ -159,7 +159,7 @@ def _days(facts: Iterable[tuple[UUID, bytes]]) -> list[DayDigest]:
     return [DayDigest(day=day, n=number[day], sha256=each.hexdigest()) for day, each in sorted(digests.items())]
 
 
-def first_day(report: ReportDocument) -> datetime | None:
+def _first_day(report: ReportDocument) -> datetime | None:
     """Return the first day of which a report's comparisons used an answer: it may lie before the period."""
     days = [day.day for each in _peer_inputs(report) for day in each.answers]
     return datetime.fromisoformat(min(days)).replace(tzinfo=UTC) if days else None
@@ -169,7 +169,7 @@ def _peer_inputs(report: ReportDocument) -> list[PeerInputs]:
     return [each for each in report.inputs if isinstance(each, PeerInputs)]
 
 
-def missing_answers(
+def _missing_answers(
     report: ReportDocument, again: ReportDocument, kept: Mapping[tuple[str, str], int]
 ) -> Iterator[str]:
     """Name the inputs of a report's comparisons that are gone or have changed.

@@ -33,8 +33,7 @@ def main() -> None:
             case AuditorTask.MIGRATE:
                 asyncio.run(_migrate(bootstrap.database_url))
             case AuditorTask.SERVE:
-                from auditor.process import serve  # noqa: PLC0415
-                from auditor.startup_notice import startup_notice  # noqa: PLC0415
+                from auditor.process import serve, startup_notice  # noqa: PLC0415
 
                 for line in startup_notice(bootstrap.config):
                     logging.getLogger(__name__).info("%s", line)

@@ -6,27 +6,34 @@ After a reload the running jobs come to their next stop and continue with the ne
 import asyncio
 import logging
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from aiohttp import web
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from auditor import parent_pipe
+from auditor.access import pinned_model
 from auditor.api.app import ApiServices, build_app
 from auditor.api.auth import ApiAuth
-from auditor.config import Address, Config, reload
+from auditor.config import Address, Config, Deployment, reload
 from auditor.config.reload import describe
 from auditor.errors import UsageError
 from auditor.export.families import EstimateExposition
 from auditor.export.process_series import process_registry
+from auditor.instrument.designs import Design
+from auditor.instrument.pool import shipped_pool
 from auditor.jobs.queue_worker import run_jobs
+from auditor.probes.forecast import PlanForecast, count_plan_tokens, forecast
+from auditor.probes.plan import PlanSpec, make_plan
 from auditor.store.engine import make_engine, transaction
 from auditor.store.keys import list_keys
 from auditor.store.schema import check_version
 from auditor.work import utc_now
 
 log = logging.getLogger(__name__)
+
+_LEXICON = "lexicon"
 
 
 class _Auditing:
@@ -139,3 +146,40 @@ async def _need_a_key(engine: AsyncEngine, listen: str) -> None:
             f"auditor.listen: {listen} can be reached from other machines, and no key may read the audit; "
             "run: biasmeter key create --name NAME --role admin -c FILE (or listen on 127.0.0.1)"
         )
+
+
+def startup_notice(config: Config) -> Iterator[str]:
+    """Yield the lines that the auditor writes when it starts: what its numbers lack, and how to begin."""
+    if set(config.panel.judges) <= {_LEXICON}:
+        yield (
+            "NOTE: no judges are configured. The built-in lexicon codes the elaborations. It is a coarse word list and "
+            "misses irony and qualification. Configure judges before you rely on a number (docs/judges.md)."
+        )
+    judging = {judge.deployment for judge in config.judges}
+    audited = [deployment for deployment in config.deployments if deployment.name not in judging]
+    unnamed = [deployment.name for deployment in audited if not _has_model(config, deployment)]
+    if unnamed:
+        names = ", ".join(unnamed)
+        yield f"To probe {names}, set its model (deployments[].model; without a configuration OPENAI_MODEL)."
+    planned = make_plan(PlanSpec(design=Design.SENTINEL, statements=shipped_pool(), seed=config.seed))
+    for needed in forecast(planned, count_plan_tokens(planned), audited):
+        yield f"A first audit of {needed.deployment} needs {_needs(needed)}."
+    if not config.probes:
+        file = config.file_argument
+        yield f"No probes are sent until you start them, in the console (http://{config.auditor.listen}/start) or with:"
+        yield f"biasmeter audit plan -c {file}"
+        yield f"biasmeter audit run -c {file} --yes"
+
+
+def _has_model(config: Config, deployment: Deployment) -> bool:
+    try:
+        pinned_model(config, deployment)
+    except UsageError:
+        return False
+    return True
+
+
+def _needs(needed: PlanForecast) -> str:
+    tokens = (needed.usage.prompt + needed.usage.completion) / 1000
+    cost = "an unknown price (deployments[].price)" if needed.usd is None else f"about {needed.usd:.2f} USD"
+    return f"{needed.calls} calls, about {tokens:.0f}k tokens, {cost} and {needed.seconds / 60:.0f} minutes"

@@ -1,13 +1,22 @@
-"""Compare what the demonstration found with the truth, and with what its judges would find in the limit."""
+"""Compare what the demonstration found with the truth, and with what its judges would find in the limit.
+
+The comparison is a table for the terminal and a picture.
+"""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
 
 from rich.table import Table
 
 from auditor.instrument.designs import SENTINEL_SIZE, Design, cells
 from auditor.instrument.pool import shipped_pool
 from auditor.probes.plan import balanced
+from auditor.report.canvas import BOLD, Colour, Look, Plot
+from auditor.report.drawing import gutter_width, marker_key, name_rows
+from auditor.report.svg import round_ticks
+from auditor.report.wording import percent
 from auditor.simulate.config import load
 from auditor.simulate.expected import Expectation, ask_of, expect
 from auditor.store.estimates import EstimateRow
@@ -22,6 +31,18 @@ SHOWN = (
     (("ir", None, "eligible"), "ir", "IR"),
     (("dni", None, "eligible"), "dni", "DNI"),
 )
+_INTERVAL: Final = Look(colour=Colour.ACCENT, width=2, alpha=0.8)
+_ESTIMATE: Final = Look(colour=Colour.ACCENT, shape="circle", size=5)
+_LIMIT: Final = Look(colour=Colour.INK, shape="tick", size=15, edge=1.4)
+_TRUTH: Final = Look(colour=Colour.SEL, shape="diamond", size=8, edge=1.4, is_hollow=True)
+_KEY: Final = (
+    (replace(_INTERVAL, shape="dash", size=10, edge=2), "estimate with 95 % interval"),
+    (_LIMIT, "limit: infinitely many probes, the same judges"),
+    (_TRUTH, "truth of the simulation"),
+)
+#: Width of the panel of a rate, and the space between two, in pixels.
+_PANEL: Final = 128.0
+_GAP: Final = 34.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,7 +63,7 @@ class Line:
         return self.row.low <= self.limit <= self.row.high
 
 
-def expectations(deployments: Sequence[str]) -> dict[str, Expectation]:
+def _expectations(deployments: Sequence[str]) -> dict[str, Expectation]:
     """Compute truth and limit for the sentinel's statements, by simulated deployment."""
     scenario = load().scenario
     texts = [statement.statement for statement in balanced(shipped_pool(), SENTINEL_SIZE, _SEED)]
@@ -61,7 +82,7 @@ def lines(deployments: Sequence[str], rows: Iterable[EstimateRow]) -> list[Line]
         for row in rows
         if row.origin == "probe" and row.condition == "all"
     }
-    expected = expectations(deployments)
+    expected = _expectations(deployments)
     made = []
     for deployment in deployments:
         truth, limit = expected[deployment].true.values, expected[deployment].limit
@@ -108,3 +129,51 @@ def _estimate(row: EstimateRow | None) -> tuple[str, str]:
 
 def _percent(value: float | None) -> str:
     return "-" if value is None else f"{100 * value:.1f}"
+
+
+def draw(lines: Sequence[Line], path: Path) -> None:
+    """Write an SVG with a panel for each rate and a row for each deployment.
+
+    Parameters
+    ----------
+    lines
+        The lines of the result; those without an estimate leave their row empty.
+    path
+        The file to write. Its bytes depend on the lines alone.
+    """
+    deployments = list(dict.fromkeys(line.deployment for line in lines))
+    left = gutter_width(deployments)
+    width = left + len(SHOWN) * (_PANEL + _GAP)
+    plot = Plot(width, 34 * len(deployments) + 88, left=left, top=34, bottom=54)
+    name_rows(plot, deployments)
+    for panel, (_, _, name) in enumerate(SHOWN):
+        start = left + panel * (_PANEL + _GAP)
+        plot.move(start, start + _PANEL)
+        plot.write(start, 10, name, BOLD)
+        _draw_panel(plot, [line for line in lines if line.name == name], deployments)
+    marker_key(plot, _KEY, y=plot.height - 10)
+    path.write_text(plot.file("Estimates of the simulated deployments, beside their limit and the truth"), "utf-8")
+
+
+def _draw_panel(plot: Plot, lines: Sequence[Line], deployments: Sequence[str]) -> None:
+    ends = [end for line in lines for end in _values(line)] or [0.0]
+    low, high = min(0.0, *ends), max(0.05, *ends)
+    plot.set_x(low - 0.06 * (high - low), high + 0.06 * (high - low))
+    ticks = round_ticks(low, high, 3)
+    plot.ticks_x(ticks, [percent(tick, 0) for tick in ticks], is_grid=False)
+    plot.rule_x(0, Colour.FAINT, is_back=True)
+    for line in lines:
+        y, row = deployments.index(line.deployment), line.row
+        if row is not None and row.value is not None and row.low is not None and row.high is not None:
+            plot.across(y, row.low, row.high, _INTERVAL)
+            plot.mark(row.value, y, _ESTIMATE)
+        if line.limit is not None:
+            plot.mark(line.limit, y, _LIMIT)
+        if line.truth is not None:
+            plot.mark(line.truth, y, _TRUTH)
+
+
+def _values(line: Line) -> list[float]:
+    """Return what a row shows."""
+    interval = () if line.row is None else (line.row.value, line.row.low, line.row.high)
+    return [value for value in (*interval, line.limit, line.truth) if value is not None]

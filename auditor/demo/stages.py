@@ -2,11 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Sequence
-from dataclasses import replace
+from collections.abc import Awaitable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Final
 
 from rich.console import Console
 from sqlalchemy import text
@@ -24,16 +22,13 @@ from auditor.demo.installation import (
     write_configuration,
     write_scenario,
 )
-from auditor.demo.outcome import SHOWN, Line
 from auditor.instrument.designs import SENTINEL_SIZE
 from auditor.jobs.run_once import WorkDone, run_once
 from auditor.postgres.embedded import open_store
-from auditor.report.canvas import BOLD, Colour, Look, Plot
-from auditor.report.drawing import gutter_width, marker_key, name_rows
-from auditor.report.svg import round_ticks
-from auditor.report.wording import percent
 from auditor.store.engine import make_engine, transaction
 from auditor.store.estimates import EstimateRow, read_estimates
+
+_PICTURE = "result.svg"
 
 
 def demonstrate(folder: Path, port: int, console: Console) -> None:
@@ -64,7 +59,7 @@ def demonstrate(folder: Path, port: int, console: Console) -> None:
             console.print()
             console.print(outcome.table(shown))
             _explain(shown, console)
-            draw_result(shown, folder / PICTURE)
+            outcome.draw(shown, folder / _PICTURE)
             _report(folder, path, began, ports)
     _show_next_steps(folder, ports, console)
 
@@ -128,7 +123,7 @@ def _explain(lines: list[outcome.Line], console: Console) -> None:
 def _show_next_steps(folder: Path, ports: Ports, console: Console) -> None:
     console.print(
         f"\nreport     {folder / 'report.html'}\n"
-        f"picture    {folder / PICTURE}\n"
+        f"picture    {folder / _PICTURE}\n"
         f"continue   biasmeter simulate -c {folder / 'scenario.yaml'} --port {ports.simulator} &\n"
         f"           biasmeter up -c {folder / 'biasmeter.yaml'}\n"
         f"console    http://127.0.0.1:{ports.auditor}/\n"
@@ -136,67 +131,3 @@ def _show_next_steps(folder: Path, ports: Ports, console: Console) -> None:
         soft_wrap=True,
         highlight=False,
     )
-
-
-#: The name of the file.
-PICTURE: Final = "result.svg"
-_INTERVAL: Final = Look(colour=Colour.ACCENT, width=2, alpha=0.8)
-_ESTIMATE: Final = Look(colour=Colour.ACCENT, shape="circle", size=5)
-_LIMIT: Final = Look(colour=Colour.INK, shape="tick", size=15, edge=1.4)
-_TRUTH: Final = Look(colour=Colour.SEL, shape="diamond", size=8, edge=1.4, is_hollow=True)
-_KEY: Final = (
-    (replace(_INTERVAL, shape="dash", size=10, edge=2), "estimate with 95 % interval"),
-    (_LIMIT, "limit: infinitely many probes, the same judges"),
-    (_TRUTH, "truth of the simulation"),
-)
-#: Width of the panel of a rate, and the space between two, in pixels.
-_PANEL: Final = 128.0
-_GAP: Final = 34.0
-
-
-def draw_result(lines: Sequence[Line], path: Path) -> None:
-    """Write an SVG with a panel for each rate and a row for each deployment.
-
-    Parameters
-    ----------
-    lines
-        The lines of the result; those without an estimate leave their row empty.
-    path
-        The file to write. Its bytes depend on the lines alone.
-    """
-    deployments = list(dict.fromkeys(line.deployment for line in lines))
-    left = gutter_width(deployments)
-    width = left + len(SHOWN) * (_PANEL + _GAP)
-    plot = Plot(width, 34 * len(deployments) + 88, left=left, top=34, bottom=54)
-    name_rows(plot, deployments)
-    for panel, (_, _, name) in enumerate(SHOWN):
-        start = left + panel * (_PANEL + _GAP)
-        plot.move(start, start + _PANEL)
-        plot.write(start, 10, name, BOLD)
-        _draw_panel(plot, [line for line in lines if line.name == name], deployments)
-    marker_key(plot, _KEY, y=plot.height - 10)
-    path.write_text(plot.file("Estimates of the simulated deployments, beside their limit and the truth"), "utf-8")
-
-
-def _draw_panel(plot: Plot, lines: Sequence[Line], deployments: Sequence[str]) -> None:
-    ends = [end for line in lines for end in _values(line)] or [0.0]
-    low, high = min(0.0, *ends), max(0.05, *ends)
-    plot.set_x(low - 0.06 * (high - low), high + 0.06 * (high - low))
-    ticks = round_ticks(low, high, 3)
-    plot.ticks_x(ticks, [percent(tick, 0) for tick in ticks], is_grid=False)
-    plot.rule_x(0, Colour.FAINT, is_back=True)
-    for line in lines:
-        y, row = deployments.index(line.deployment), line.row
-        if row is not None and row.value is not None and row.low is not None and row.high is not None:
-            plot.across(y, row.low, row.high, _INTERVAL)
-            plot.mark(row.value, y, _ESTIMATE)
-        if line.limit is not None:
-            plot.mark(line.limit, y, _LIMIT)
-        if line.truth is not None:
-            plot.mark(line.truth, y, _TRUTH)
-
-
-def _values(line: Line) -> list[float]:
-    """Return what a row shows."""
-    interval = () if line.row is None else (line.row.value, line.row.low, line.row.high)
-    return [value for value in (*interval, line.limit, line.truth) if value is not None]

@@ -9,8 +9,8 @@ import time
 from typing import Final
 
 from gateway.errors import UpstreamFailed, UpstreamTimeout
-from gateway.exchange.body_relay import BodyRelay
 from gateway.exchange.exchange import ActiveExchange
+from gateway.exchange.open_relay import BodyRelay
 from gateway.exchange.route_plans import DeploymentPlan
 from gateway.exchange.stream_relay import StreamRelay
 from gateway.exchange.usage import inject_usage

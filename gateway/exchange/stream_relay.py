@@ -195,7 +195,7 @@ class StreamRelay(OpenRelay):
             except Exception as error:  # noqa: BLE001 -- it ends the exchange
                 self.broken(error)
 
-        self._exchange.parts.recorder.thread.submit(read, data).add_done_callback(go_on)
+        self._exchange.parts.recorder.submit(read, data).add_done_callback(go_on)
 
     # -- a stream without terminator ----------------------------------------------------------------------------------
 

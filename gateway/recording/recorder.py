@@ -6,7 +6,10 @@ in a thread; then its own answer waits for the thread, and no other.
 
 import asyncio
 import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from auditor.domain.exchange import Exchange, Origin
 from gateway.rare_log import RareLog
@@ -15,9 +18,9 @@ from gateway.recording.counters import Counters
 from gateway.recording.redaction import Redactor
 from gateway.recording.spool import SpoolWriter
 from gateway.recording.telemetry import ExchangeSeries
-from gateway.recording.threads import WorkThread
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 #: Bytes above which a copy is redacted in the thread: a hostile text takes some 0.4 microseconds for each of its bytes.
 LARGE_COPY = 64 << 10
@@ -39,10 +42,11 @@ class Recorder:
     redactor: Redactor
     spool_full: bool = False
     ended: int = 0
-    thread: WorkThread = field(default_factory=WorkThread)
     _series: dict[tuple[str, ...], ExchangeSeries] = field(default_factory=dict)
     _held: list[tuple[bytes, int]] = field(default_factory=list)
     _unwritten: "set[asyncio.Task[None]]" = field(default_factory=set)
+    # One thread does what would hold the event loop for too long, in order. It starts with the first such work.
+    _executor: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "large copies"))
     _rare: RareLog = field(default_factory=lambda: RareLog(log))
 
     def keep(self, exchange: Exchange) -> "asyncio.Task[None] | None":
@@ -90,18 +94,22 @@ class Recorder:
         else:
             self.counters.add(_STORED, len(held))
 
+    def submit(self, function: Callable[..., T], *arguments: object) -> "asyncio.Future[T]":
+        """Do a piece of work in the thread. The future has what the function returns or raises."""
+        return asyncio.get_running_loop().run_in_executor(self._executor, function, *arguments)
+
     async def finish(self) -> None:
         """Wait until every copy has been written; none may follow."""
         if self._unwritten:
             await asyncio.wait(self._unwritten)
-        self.thread.close()
+        self._executor.shutdown(wait=False, cancel_futures=True)
 
     def count_skipped(self, reason: str) -> None:
         """Count an exchange of which no copy is kept."""
         self.counters.add(("biasmeter_capture", reason))
 
     async def _keep_large(self, exchange: Exchange) -> None:
-        record = await self.thread.submit(_encode, exchange, self.redactor)
+        record = await self.submit(_encode, exchange, self.redactor)
         if record is None:
             self.count_skipped("dropped_unwritable")
         else:

@@ -1,37 +1,28 @@
 """One connection to a deployment, which carries one request at a time until one side closes it.
 
 The head and the chunks of a plain answer are read here, and remembered (`gateway.upstreams.answer_heads`,
-`gateway.upstreams.chunks`). Everything else is read by the parser. A follower does not notice which of them reads.
+`gateway.upstreams.chunks`). Everything else is read by a parser. A follower does not notice which of them reads.
 """
 
 import asyncio
 import ssl
 from typing import Final, Protocol, cast
 
-import httptools
 from typing_extensions import override
 
 from gateway.upstreams import UpstreamFailureCode
-from gateway.upstreams.answer_heads import AnswerHead, AnswerHeads, read_fields
+from gateway.upstreams.answer_heads import AnswerHead, AnswerHeads
 from gateway.upstreams.chunks import SIZE_LINE, read_complete, read_size
+from gateway.upstreams.parser import AnswerParser
 
 #: Host, port, and TLS context; None: no TLS.
 ConnectionKey = tuple[str, int, ssl.SSLContext | None]
 
-#: Maximum bytes without a body byte: the head (some servers send long policies there), chunk sizes, trailers.
-_MAX_OVERHEAD: Final = 64 << 10
-_MAX_FIELDS: Final = 128
 #: Bytes of a request that are written before the write buffer is checked.
 _PIECE: Final = 256 << 10
 #: Bytes of an incomplete chunk that are held; the parser passes on the pieces of a larger one.
 _MOST_HELD: Final = 16 << 10
 _NOTHING: Final = memoryview(b"")
-#: Stands before the chunks with which the parser begins.
-_CHUNKED: Final = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
-
-
-class _NotHttp(Exception):  # noqa: N818 -- never leaves this file
-    """The received bytes are not a valid answer."""
 
 
 class AnswerFollower(Protocol):
@@ -96,19 +87,12 @@ class UpstreamConnection(asyncio.Protocol):
         self.idle_until = 0.0
         self._owner = owner
         self._transport: asyncio.Transport
-        self._parser: httptools.HttpResponseParser | None = None
+        self._parser: AnswerParser | None = None  # of an answer that is not plain
         self._follower: AnswerFollower | None = None
         self._head: AnswerHead | None = None  # of the answer
         self._missing = 0  # bytes of a body with a length
         self._held = b""  # an incomplete chunk
         self._is_between_chunks = False  # of a plain answer, the last of which has not come
-        self._is_parsed = False  # the parser reads the answer
-        self._pieces: list[bytes] = []  # of the body, which the parser has read
-        self._fields: list[tuple[str, str]] = []  # of the head, which the parser has read
-        self._is_complete = False  # the parser has read the whole answer
-        self._is_kept = False  # the server keeps the connection after this answer
-        self._ends_with_connection = False  # the body has no other end
-        self._overhead = 0
         self._unsent = _NOTHING
         self._is_full = False  # the write buffer is full
         self._is_paused = False  # reading is paused
@@ -121,7 +105,7 @@ class UpstreamConnection(asyncio.Protocol):
     @property
     def is_unanswered(self) -> bool:
         """Whether no byte has come since the last request was sent."""
-        return self._head is None and not self._overhead
+        return self._head is None and self._parser is None
 
     def send(self, head: bytes, body: bytes, follower: AnswerFollower) -> bool:
         """Send a request. The connection is idle; the follower gets the answer.
@@ -194,8 +178,8 @@ class UpstreamConnection(asyncio.Protocol):
                 if size and line + size + 4 == len(data):
                     follower.received(data[line + 2 : -2], data)
                     return
-            if self._is_parsed:
-                self._parse(follower, data)
+            if self._parser is not None:
+                self._parse(follower, self._parser, data)
             elif (head := self._head) is None:
                 head = self._owner.heads.read(data)
                 if head is not None and head.body_at + head.length == len(data):
@@ -223,18 +207,20 @@ class UpstreamConnection(asyncio.Protocol):
         try:
             self.flush()
             follower, self._follower = self._follower, None
-            self._parser = None  # avoids a reference cycle
             if follower is None:
                 return
             if self._head is None:
                 follower.failed("upstream_reset")
-            elif exc is None and self._ends_with_connection:
+            elif exc is None and self._parser is not None and self._parser.ends_with_connection:
                 follower.ended()
             else:
                 follower.failed("upstream_cut")
         except Exception as error:  # noqa: BLE001 -- the follower ends its exchange
             if follower is not None:
                 follower.broken(error)
+        finally:
+            if self._parser is not None:
+                self._parser.close()
 
     @override
     def pause_writing(self) -> None:
@@ -250,10 +236,10 @@ class UpstreamConnection(asyncio.Protocol):
     def _begin(self, follower: AnswerFollower, head: AnswerHead | None, data: bytes) -> None:
         """Begin an answer that has not come at once."""
         if head is None:
-            self._is_parsed = True
-            self._parse(follower, data)
+            self._parser = AnswerParser()
+            self._parse(follower, self._parser, data)
             return
-        self._head, self._ends_with_connection = head, False
+        self._head = head
         follower.began(head)
         data = data[head.body_at :]
         if head.length >= 0:
@@ -302,80 +288,24 @@ class UpstreamConnection(asyncio.Protocol):
     # -- all other answers --------------------------------------------------------------------------------------------
 
     def _parse_rest(self, chunks: bytes) -> None:
-        """Have the parser go on with some chunks."""
+        """Have a parser go on with some chunks."""
         if self._follower is not None:
-            self._is_parsed = True
-            self._overhead = -len(_CHUNKED)
-            self._parse(self._follower, _CHUNKED + chunks)
+            self._parser = AnswerParser(self._head)
+            self._parse(self._follower, self._parser, chunks)
 
-    def _parse(self, follower: AnswerFollower, data: bytes) -> None:
-        parser = self._parser
-        if parser is None:
-            parser = self._parser = httptools.HttpResponseParser(self)
-            # Accept harmless deviations of real servers, as aiohttp's client does.
-            parser.set_dangerous_leniencies(
-                lenient_headers=True, lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True
-            )
-        had_head = self._head is not None
-        self._is_complete = False
-        self._overhead += len(data)
-        is_valid = True
-        try:
-            parser.feed_data(data)
-        except (httptools.HttpParserError, httptools.HttpParserUpgrade):
-            is_valid = False
-        pieces, self._pieces = self._pieces, []
-        if self._head is not None and not had_head:
+    def _parse(self, follower: AnswerFollower, parser: AnswerParser, data: bytes) -> None:
+        payload = parser.feed(data)
+        if parser.head is not None and self._head is None:
+            self._head = parser.head
             follower.began(self._head)
-        if pieces and self._follower is not None:
-            self._follower.received(pieces[0] if len(pieces) == 1 else b"".join(pieces), b"")
+        if payload and self._follower is not None:
+            self._follower.received(payload, b"")
         if self._follower is None:
             return
-        if self._is_complete:
-            self._end(is_kept=self._is_kept and is_valid)
-        elif not is_valid or self._overhead > _MAX_OVERHEAD:
+        if parser.is_complete:
+            self._end(is_kept=parser.is_kept)
+        elif not parser.is_valid:
             self._fail("upstream_cut" if self._head is not None else "upstream_protocol")
-
-    def on_message_begin(self) -> None:
-        """Start an answer or an interim one before it; a second answer is an error."""
-        if self._is_complete:
-            raise _NotHttp
-        self._fields = []
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """Add a field of the head; fields of the trailer are dropped."""
-        if self._head is not None:
-            return
-        # With a space before its colon the parser ignores a length, and another reader may not.
-        if len(self._fields) == _MAX_FIELDS or b"\0" in value or name.endswith((b" ", b"\t")):
-            raise _NotHttp
-        self._fields.append((name.decode("latin-1").lower(), value.rstrip(b" \t").decode("utf-8", "surrogateescape")))
-
-    def on_headers_complete(self) -> None:
-        """Set the head. Interim answers are ignored. Status 101 is an error: no other protocol was requested."""
-        if self._head is not None:  # `_CHUNKED`
-            return
-        assert self._parser is not None
-        status, fields = self._parser.get_status_code(), self._fields
-        if status < 100 or status == 101 or (self._overhead > _MAX_OVERHEAD and _size(fields) > _MAX_OVERHEAD):
-            raise _NotHttp
-        if status < 200:
-            return
-        self._overhead = 1  # the head has arrived
-        self._head = read_fields(status, fields)
-        self._ends_with_connection = _ends_with_connection(fields)
-
-    def on_body(self, piece: bytes) -> None:
-        """Add a piece of the body."""
-        self._overhead = 1
-        self._pieces.append(piece)
-
-    def on_message_complete(self) -> None:
-        """Mark the answer as complete. `_parse` then checks what else has arrived."""
-        assert self._parser is not None
-        if self._head is not None:
-            self._is_kept = self._parser.should_keep_alive()
-            self._is_complete = True
 
     # -- the end of an answer, and writing -----------------------------------------------------------------------------
 
@@ -385,7 +315,9 @@ class UpstreamConnection(asyncio.Protocol):
         if follower is None:
             return
         head, self._head = self._head, None
-        self._is_parsed, self._overhead = False, 0
+        if self._parser is not None:
+            self._parser.close()
+            self._parser = None
         assert head is not None
         if self._is_paused:
             self.resume()
@@ -407,16 +339,3 @@ class UpstreamConnection(asyncio.Protocol):
             self._transport.write(piece)
         if not self._unsent:
             self._unsent = _NOTHING  # an empty view would keep the whole body in memory
-
-
-def _size(fields: list[tuple[str, str]]) -> int:
-    return sum(len(name) + len(value) for name, value in fields)
-
-
-def _ends_with_connection(headers: list[tuple[str, str]]) -> bool:
-    """Return whether the body ends with the connection (RFC 9112, section 6.3)."""
-    return not any(
-        name == "content-length"
-        or (name == "transfer-encoding" and value.rpartition(",")[2].strip().lower() == "chunked")
-        for name, value in headers
-    )

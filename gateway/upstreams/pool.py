@@ -3,17 +3,24 @@
 import asyncio
 import socket
 import ssl
+from collections.abc import Sequence
 from typing import Final
 
+from aiohappyeyeballs import AddrInfoType, start_connection
 from typing_extensions import override
 
 from gateway.upstreams import upstream_failed
-from gateway.upstreams.addresses import HostAddresses
 from gateway.upstreams.answer_heads import AnswerHeads
 from gateway.upstreams.connection import ConnectionKey, ConnectionOwner, UpstreamConnection
 
 #: Seconds between two checks for expired idle connections.
 _EXPIRY_INTERVAL: Final = 5.0
+#: Seconds for which an answer of the resolver is cached.
+_BELIEVED: Final = 30.0
+#: Seconds until the next address is tried in parallel (RFC 8305).
+_NEXT_ADDRESS: Final = 0.25
+
+_Lookup = asyncio.Future[Sequence[AddrInfoType]]
 
 
 class ConnectionPool(ConnectionOwner):
@@ -21,7 +28,7 @@ class ConnectionPool(ConnectionOwner):
 
     def __init__(self) -> None:
         self.heads = AnswerHeads()
-        self._addresses = HostAddresses()
+        self._addresses = _HostAddresses()
         self._loop = asyncio.get_running_loop()
         self._open: set[UpstreamConnection] = set()
         #: With their expiry times, in order of last use.
@@ -112,3 +119,39 @@ class ConnectionPool(ConnectionOwner):
             if not idle:
                 del self._idle[key]
         self._expiry_timer = self._loop.call_later(_EXPIRY_INTERVAL, self._close_expired) if self._idle else None
+
+
+class _HostAddresses:
+    """Connects to hosts by name. Simultaneous requests for one name share a lookup; addresses are tried in parallel."""
+
+    def __init__(self) -> None:
+        self._lookups: dict[tuple[str, int], _Lookup] = {}
+
+    async def connect(self, host: str, port: int) -> socket.socket:
+        """Connect to the first address of the host that answers.
+
+        Raises
+        ------
+        OSError
+            The name is not known (`socket.gaierror`), or none of its addresses answers.
+        """
+        # Shielded, because other requests may wait for the same lookup.
+        addresses = await asyncio.shield(self._lookups.get((host, port)) or self._look_up(host, port))
+        return await start_connection(addresses, happy_eyeballs_delay=_NEXT_ADDRESS)
+
+    def close(self) -> None:
+        """Cancel pending lookups."""
+        for lookup in self._lookups.values():
+            lookup.cancel()
+
+    def _look_up(self, host: str, port: int) -> _Lookup:
+        loop = asyncio.get_running_loop()
+        lookup: _Lookup = asyncio.ensure_future(loop.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+
+        def remember(done: _Lookup) -> None:
+            unknown = done.cancelled() or done.exception() is not None
+            loop.call_later(0.0 if unknown else _BELIEVED, self._lookups.pop, (host, port), None)
+
+        lookup.add_done_callback(remember)
+        self._lookups[host, port] = lookup
+        return lookup

@@ -1,15 +1,15 @@
-"""Requests to deployments: where they go, and their heads."""
+"""Requests to deployments: where they go, with which TLS context, and their heads."""
 
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Final
 
 from yarl import URL
 
 from gateway.errors import UpstreamFailed
-from gateway.upstreams import tls
 from gateway.upstreams.connection import ConnectionKey
 
 #: Framing fields, which `write_head` writes itself.
@@ -52,7 +52,37 @@ def connection_key(target: RequestTarget, ca_file: Path | None) -> ConnectionKey
     UpstreamFailed
         The file cannot be read.
     """
-    return target.host, target.port, tls.context(ca_file) if target.secure else None
+    return target.host, target.port, tls_context(ca_file) if target.secure else None
+
+
+def tls_context(ca_file: Path | None) -> ssl.SSLContext:
+    """Return a TLS context that accepts only certificates signed by those of the file; without a file, the system's.
+
+    There is one for each version of the file, because connections are pooled by context.
+
+    Raises
+    ------
+    UpstreamFailed
+        The file cannot be read.
+    """
+    return _tls_context(ca_file, 0 if ca_file is None else _changed_at(ca_file))
+
+
+def _changed_at(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+@cache
+def _tls_context(ca_file: Path | None, _changed_ns: int) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cafile=ca_file)
+    except OSError:  # it was readable at the start
+        raise UpstreamFailed("The file with the deployment's CA cannot be read.", code="upstream_tls") from None
+    context.set_alpn_protocols(["http/1.1"])
+    return context
 
 
 def write_head(method: str, target: RequestTarget, headers: Mapping[str, str], length: int | None) -> bytes:

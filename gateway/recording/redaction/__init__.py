@@ -4,16 +4,15 @@ Only copies are changed, never the traffic. Most copies contain nothing to redac
 detects that, and the exchange is stored unchanged.
 """
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Sequence
 from operator import itemgetter
 from typing import Any, Final
 from uuid import UUID
 
 from auditor.domain.exchange import Exchange, Origin
-from gateway.recording.redaction.content import drop_logprobs, redact_content, redact_events
-from gateway.recording.redaction.search import Searcher, replace_spans
-from gateway.recording.redaction.squeezing import searchable_text
-from gateway.recording.redaction.streams import Stream
+from gateway.recording.redaction.search import STRING, Searcher, Span, replace_spans
+from gateway.recording.redaction.streams import Stream, redact_deltas, searchable_text
 
 #: Fields whose text comes from a client or a deployment; tags are handled separately.
 _TEXT_FIELDS = ("model", "request_id", "ref", "finish_reason", "error_type", "content_encoding")
@@ -21,6 +20,10 @@ _CLIENT = Origin.CLIENT  # members are looked up in Python
 #: What `_searchable_text` reads of each exchange, in its order there: together, in less time than field by field.
 _SEARCHED: Final = ("id", *_TEXT_FIELDS, "tags", "stream", "request", "response")
 _searched: Final = itemgetter(*(Exchange._fields.index(name) for name in _SEARCHED))
+_DIGITS = frozenset("0123456789")
+#: Non-empty log probabilities: they repeat an answer token by token.
+_LOGPROBS = re.compile(rb'"logprobs"\s*+:\s*+(?=\{|\[(?!\s*+\]))')
+_BRACKET_OR_STRING = re.compile(STRING.pattern.encode() + rb"|([{\[])|[}\]]")
 
 
 class Redactor:
@@ -42,21 +45,14 @@ class Redactor:
         text = _searchable_text(exchange)
         if text is not None and not self._searcher.suspects(text):
             return exchange
-        texts = _texts(exchange)
-        response = _response(exchange)
-        changes = _redact_fields(exchange, texts, self._searcher)
-        if exchange.request and (request := redact_content(exchange.request, self._searcher)) != exchange.request:
+        changes = _redact_fields(exchange, self._searcher)
+        if exchange.request and (request := _redact_content(exchange.request, self._searcher)) != exchange.request:
             changes["request"] = request
-        if exchange.response and (kept := _redact_response(response, self._searcher)) != exchange.response:
-            changes["response"] = drop_logprobs(kept)
+        if (response := exchange.response) and (
+            kept := _redact_response(exchange, response, self._searcher)
+        ) != response:
+            changes["response"] = _drop_logprobs(kept)
         return exchange._replace(redacted=True, **changes) if changes else exchange
-
-
-def _texts(exchange: Exchange) -> dict[str, str]:
-    texts = {name: text for name in _TEXT_FIELDS if (text := getattr(exchange, name))}
-    if _is_derived_id(exchange.request_id, exchange.id):
-        del texts["request_id"]
-    return texts
 
 
 def _is_derived_id(request_id: str, exchange_id: UUID | str) -> bool:
@@ -97,15 +93,10 @@ def _searchable_text(exchange: Exchange) -> bytes | None:
     return b"\n".join((facts.encode("utf-8", "surrogatepass"), request or b"", answer))
 
 
-def _response(exchange: Exchange) -> Stream | bytes | None:
-    """Return the answer in the form in which it is redacted, or None if it is compressed and must not be kept."""
-    response = exchange.response or b""
-    if _is_coded(exchange):
-        return None
-    return Stream(response) if _is_stream(exchange) else response
-
-
-def _redact_fields(exchange: Exchange, texts: Mapping[str, str], searcher: Searcher) -> dict[str, Any]:
+def _redact_fields(exchange: Exchange, searcher: Searcher) -> dict[str, Any]:
+    texts = {name: text for name in _TEXT_FIELDS if (text := getattr(exchange, name))}
+    if _is_derived_id(exchange.request_id, exchange.id):
+        del texts["request_id"]
     changed: dict[str, Any] = {
         name: replace_spans(text, spans) for name, text in texts.items() if (spans := searcher.find(text))
     }
@@ -113,7 +104,67 @@ def _redact_fields(exchange: Exchange, texts: Mapping[str, str], searcher: Searc
     return changed | ({"tags": tags} if tags != exchange.tags else {})
 
 
-def _redact_response(response: Stream | bytes | None, searcher: Searcher) -> bytes:
-    if response is None:
+def _redact_response(exchange: Exchange, response: bytes, searcher: Searcher) -> bytes:
+    """Redact the answer; of one that is compressed nothing must be kept."""
+    if _is_coded(exchange):
         return b""
-    return redact_events(response, searcher) if isinstance(response, Stream) else redact_content(response, searcher)
+    if not _is_stream(exchange):
+        return _redact_content(response, searcher)
+    stream = Stream(response)
+    redact_deltas(stream, searcher)
+    joined = b"".join(stream.lines)
+    if not searcher.suspects(joined):
+        return joined
+    return b"".join(_redact_content(line, searcher) for line in stream.lines)
+
+
+def _redact_content(content: bytes, searcher: Searcher) -> bytes:
+    """Redact JSON or any other text, complete or truncated.
+
+    The text is searched, not parsed, so truncated JSON works too. All other bytes stay unchanged.
+    """
+    if not searcher.suspects(content):
+        return content
+    # Invalid UTF-8, such as half a character at the end of a copy, stays as it is.
+    text = content.decode(errors="surrogateescape")
+    spans = searcher.find(text)
+    if text.lstrip().startswith(("{", "[", "data:")):
+        spans = _quote_numbers(text, spans)
+    return replace_spans(text, spans).encode(errors="surrogateescape")
+
+
+def _quote_numbers(text: str, spans: Sequence[Span]) -> list[Span]:
+    """Quote a placeholder that replaces a number, so that the JSON stays valid."""
+    numbers = {span for span in spans if _DIGITS.issuperset(text[span.start : span.end])}
+    if not numbers:
+        return list(spans)
+    strings = STRING.finditer(text)
+    quoted: list[Span] = []
+    string = next(strings, None)
+    for span in spans:
+        while string is not None and string.end() <= span.start:
+            string = next(strings, None)
+        bare = span in numbers and (string is None or span.start < string.start())
+        quoted.append(span._replace(placeholder=f'"{span.placeholder}"') if bare else span)
+    return quoted
+
+
+def _drop_logprobs(answer: bytes) -> bytes:
+    """Replace log probabilities by ``null``, because their tokens repeat the redacted text."""
+    pieces: list[bytes] = []
+    at = 0
+    while (match := _LOGPROBS.search(answer, at)) is not None:
+        pieces += answer[at : match.end()], b"null"
+        at = _end_of_value(answer, match.end())
+    return b"".join((*pieces, answer[at:]))
+
+
+def _end_of_value(json: bytes, start: int) -> int:
+    depth = 0
+    for token in _BRACKET_OR_STRING.finditer(json, start):
+        if json[token.start()] == 0x22:  # a string
+            continue
+        depth += 1 if token[2] else -1
+        if depth == 0:
+            return token.end()
+    return len(json)

@@ -1,6 +1,6 @@
 /* Whether bytes may hold a secret: one pass over the bytes, for the searches of gateway/recording/redaction.
  *
- * "No" is certain, for all rules together: no search of keys.py, numbers.py, rules.py and search.py suspects these bytes.
+ * "No" is certain, for all rules together: no search of rules.py and search.py suspects these bytes.
  * After a "yes" those searches decide. Everything works without this module, only slower.
  */
 #define PY_SSIZE_T_CLEAN
@@ -11,9 +11,9 @@
 
 enum {
     ALNUM = 1,  /* of ASCII */
-    RUN = 2,    /* occurs in keys: _RUN_CLASS of keys.py */
+    RUN = 2,    /* occurs in keys: _RUN_CLASS of rules.py */
     DECIMAL = 4,
-    DIGIT = 8,  /* a digit or what stands for one: 0 in _NUMBER_CLASS of numbers.py */
+    DIGIT = 8,  /* a digit or what stands for one: 0 in _NUMBER_CLASS of rules.py */
     GAP = 16,   /* may part groups of digits: - in _NUMBER_CLASS */
     LOOK = 32,  /* what follows may tell a secret */
 };
@@ -68,7 +68,7 @@ static bool looks_secret(const unsigned char *data, const unsigned char *at, con
     }
 }
 
-/* Whether a key may begin here: _BEGINS of keys.py. */
+/* Whether a key may begin here: _BEGINS of rules.py. */
 static bool begins_key(const unsigned char *at, const unsigned char *end)
 {
     if (end - at < 3 || !strchr("sgxAhe", *at)) return false;

@@ -9,7 +9,8 @@ from support.upstreams.upstream_requests import Answer, Upstream, UpstreamReques
 from typing_extensions import override
 
 from gateway.headers import returned_lines
-from gateway.upstreams import UpstreamFailureCode, tls, upstream_failed
+from gateway.upstreams import UpstreamFailureCode, upstream_failed
+from gateway.upstreams.requests import tls_context
 
 #: An upstream head may be this large (some put long policy headers on every answer).
 _MAX_HEAD = 64 << 10
@@ -74,7 +75,7 @@ class ReferenceUpstream(Upstream):
         timeout = aiohttp.ClientTimeout(
             total=None, connect=request.connect_timeout, sock_connect=request.connect_timeout
         )
-        trusted = tls.context(request.ca_file) if request.ca_file else True
+        trusted = tls_context(request.ca_file) if request.ca_file else True
         try:
             response = await self._session.request(
                 request.method,

@@ -8,8 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gateway.recording.redaction.search import Searcher
-from gateway.recording.redaction.squeezing import searchable_text
-from gateway.recording.redaction.streams import Stream
+from gateway.recording.redaction.streams import Stream, searchable_text
 
 pytestmark = pytest.mark.usefixtures("both_searches")
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.routing.instructions import CannotInstruct, instruct, json_text
+from gateway.routing.trials import CannotInstruct, instruct, json_text
 from gateway.wire import read_envelope
 
 CHAT, RESPONSES, COMPLETIONS = "chat/completions", "responses", "completions"

@@ -93,7 +93,10 @@ class AnswerParser:
         # With a space before its colon the parser ignores a length, and another reader may not.
         if len(self._fields) == _MAX_FIELDS or b"\0" in value or name.endswith((b" ", b"\t")):
             raise _NotHttp
-        self._fields.append((name.decode("latin-1").lower(), value.rstrip(b" \t").decode("utf-8", "surrogateescape")))
+        name_text = name.decode("latin-1").lower()
+        if name_text == "transfer-encoding" and b"\t" in value:  # the parser does not take a tab for a blank there
+            raise _NotHttp
+        self._fields.append((name_text, value.rstrip(b" \t").decode("utf-8", "surrogateescape")))
 
     def on_headers_complete(self) -> None:
         """Set the head. Interim answers are ignored. Status 101 is an error: no other protocol was requested."""

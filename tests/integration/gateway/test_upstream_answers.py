@@ -91,6 +91,7 @@ ENDLESS: dict[str, tuple[list[Step], str]] = {
 GUESSED: dict[str, bytes] = {
     "blank-before-the-colon": OK + b"content-length : 5\r\n\r\nhello",
     "encoding-that-names-none": OK + b"transfer-encoding:\n\n chunked\r\n\r\n0\r\n\r\n",
+    "tab-behind-an-encoding": OK + b"transfer-encoding: chunked\t\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
 }
 
 #: The reference takes what stands behind an answer for a fault of the answer.

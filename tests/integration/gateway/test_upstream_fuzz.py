@@ -4,8 +4,8 @@ Both fail, or both give the same status and the same bytes. Known to differ, and
 
 - status 101, which nobody asked for, and those below 100: no answer to the gateway's own client;
 - what stands in one packet behind a whole answer, which the reference takes for a fault of that answer;
-- a transfer-encoding that names none, or a blank before a field's colon, which the gateway's own client refuses: where
-  the body ends would be a guess;
+- a transfer-encoding that names none or contains a tab, or a blank before a field's colon, which the gateway's own
+  client refuses: where the body ends would be a guess;
 - a head of more than 64 KiB, which the reference allows in several fields (no case grows that large).
 
 An answer that the reference never ends counts as failed: it is told so once its connection is gone.
@@ -37,7 +37,7 @@ ODDITIES = [
     b"content-length: 3\r\n", b"transfer-encoding: chunked\r\n", b"connection: close\r\n", b"HTTP/1.1 200 OK\r\n\r\n",
 ]  # fmt: skip
 NEVER_ASKED_FOR = re.compile(rb"HTTP/\d\.\d (101|0\d\d)")
-BODY_TO_GUESS = re.compile(rb"(?i)transfer-encoding:\s*\n|\n[\w-]+[ \t]+:")
+BODY_TO_GUESS = re.compile(rb"(?i)transfer-encoding:(\s*|[^\n]*\t[^\n]*)\n|\n[\w-]+[ \t]+:")
 
 
 @dataclass(frozen=True)

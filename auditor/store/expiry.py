@@ -13,6 +13,7 @@ from uuid import UUID
 
 from sqlalchemy import func, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
+from typing_extensions import override
 
 from auditor.domain.ids import day_bounds, id_time
 from auditor.store.chain import chain_base
@@ -43,6 +44,7 @@ class HeldDays:
     before: date  #: everything older is due by PostgreSQL's clock
     reason: str
 
+    @override
     def __str__(self) -> str:
         return (
             f"{self.lifetime} of {self.exchanges:,} exchanges of {self.days:,} days before {self.before} is due by "

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from auditor.export.families import action_family, estimate_families, job_family, silence_family
-from auditor.export.process_series import CODINGS, process_registry
+from auditor.export.process_series import CODINGS, HELD_DAYS, process_registry
 from auditor.schemas import DOCUMENTS, file_name
 from gateway.recording.telemetry import families
 
@@ -37,8 +37,9 @@ def series() -> Iterator[tuple[str, str, tuple[str, ...], str]]:
         labels = family._labelnames  # noqa: SLF001 -- without samples they are nowhere else
         yield family.name, family.type, tuple(labels), family.documentation
     yield f"{CODINGS._name}_total", "counter", CODINGS._labelnames, CODINGS._documentation  # noqa: SLF001 -- as above
+    yield HELD_DAYS._name, "gauge", HELD_DAYS._labelnames, HELD_DAYS._documentation  # noqa: SLF001
     for metric in process_registry().collect():
-        if metric.name != CODINGS._name:  # noqa: SLF001
+        if metric.name not in {CODINGS._name, HELD_DAYS._name}:  # noqa: SLF001
             name = f"{metric.name}_total" if metric.type == "counter" else metric.name
             yield name, metric.type, tuple(metric.samples[0].labels), metric.documentation
 

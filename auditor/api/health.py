@@ -34,11 +34,11 @@ from auditor.documents.service import (
 from auditor.domain.exchange import Origin
 from auditor.errors import UsageError
 from auditor.jobs.estimate import WAITING
-from auditor.jobs.retention import bounds_of
 from auditor.report.judges import LAYERS
 from auditor.report.wording import join_words
 from auditor.store.engine import transaction
 from auditor.store.estimates import EstimateRow, newest_as_of, read_estimates
+from auditor.store.expiry import find_expiry
 from auditor.store.overview import ExchangeCounts, count_seen
 from auditor.store.queue import queue_sizes
 from auditor.store.sizes import read_sizes
@@ -96,9 +96,9 @@ async def _read(request: web.Request) -> HealthBody:
 async def _read_store(
     request: web.Request, config: Config, now: datetime
 ) -> tuple[list[QueueSizeEntry], list[JudgeCallsEntry], StorageEntry]:
-    bounds = bounds_of(config, now)
     longest = format_duration(max(config.monitor.windows))
     async with transaction(request.app[ENGINE]) as connection:
+        expiry = await find_expiry(connection, config.retention.content, config.retention.facts)
         sizes = await read_sizes(connection)
         queues = await queue_sizes(connection)
         as_of = await newest_as_of(connection)
@@ -110,8 +110,9 @@ async def _read_store(
         retention=RetentionEntry(
             content=format_duration(config.retention.content),
             facts=format_duration(config.retention.facts),
-            content_from=bounds.content.isoformat(),
-            facts_from=bounds.facts.isoformat(),
+            content_from=expiry.bounds.content.isoformat(),
+            facts_from=expiry.bounds.facts.isoformat(),
+            held=[str(held) for held in expiry.held],
         ),
         estimates_as_of=as_of.isoformat() if as_of else None,
         window=longest,
@@ -230,6 +231,8 @@ def _problems(
         if calls.failed > _MOST_FAILED * calls.calls:
             share = f"{calls.failed:,} of {calls.calls:,}"
             yield f"{share} calls of judges to {calls.deployment} failed since yesterday."
+    for held in store.retention.held:
+        yield f"Retention waits for somebody: {held}."
     unread = sum(uncoded.n for uncoded in store.uncoded if uncoded.reason in {"judge_refused", "failed"})
     if unread:
         yield f"Judges could not read {unread:,} answers: see the table of answers without a label."

@@ -7,13 +7,14 @@ without the line of the signature.
 import base64
 import binascii
 from typing import Annotated, Literal
+from uuid import UUID
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from msgspec import Meta
 from msgspec.structs import asdict, replace
 
-from auditor.documents.base import Count, Document, Sha256, Timestamp
+from auditor.documents.base import Count, Document, Id, Sha256, Timestamp
 from auditor.documents.codec import canonical_bytes
 from auditor.errors import UsageError
 
@@ -29,6 +30,9 @@ class ChainHeadDocument(Document):
     schema: Literal["biasmeter.chain_head/1"]
     length: Annotated[Count, Meta(description="Batches of the chain since the store was made.")]
     digest: Annotated[Sha256, Meta(description="The digest of the newest batch; zeros for an empty chain.")]
+    newest: Annotated[Id, Meta(description="The newest exchange; zeros for an empty chain.")]
+    erased: Annotated[Count, Meta(description="Exchanges of kept batches that were gone by a record of their erasure.")]
+    expired: Annotated[Count, Meta(description="Exchanges of kept batches that retention had removed.")]
     signed_at: Timestamp
     public_key: PublicKey
     signature: Signature
@@ -58,7 +62,9 @@ def read_key(text: str, name: str) -> bytes:
     return key
 
 
-def sign_head(private_key: bytes, *, length: int, digest: bytes, signed_at: str) -> ChainHeadDocument:
+def sign_head(
+    private_key: bytes, *, length: int, digest: bytes, newest: UUID, erased: int, expired: int, signed_at: str
+) -> ChainHeadDocument:
     """Sign the head of a chain.
 
     Parameters
@@ -69,6 +75,10 @@ def sign_head(private_key: bytes, *, length: int, digest: bytes, signed_at: str)
         Number of batches of the chain.
     digest
         Digest of the newest batch, 32 bytes.
+    newest
+        The newest exchange.
+    erased, expired
+        Number of exchanges of the kept batches that were erased, and that retention has removed.
     signed_at
         Time of signing in ISO 8601, with the offset.
     """
@@ -77,6 +87,9 @@ def sign_head(private_key: bytes, *, length: int, digest: bytes, signed_at: str)
         schema="biasmeter.chain_head/1",
         length=length,
         digest=digest.hex(),
+        newest=str(newest),
+        erased=erased,
+        expired=expired,
         signed_at=signed_at,
         public_key=private.public_key().public_bytes_raw().hex(),
         signature="",

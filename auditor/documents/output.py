@@ -1,6 +1,5 @@
 """Write a command's files: all of them or none, each of them complete."""
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -30,7 +29,7 @@ def check_folder(folder: Path) -> None:
 
 
 def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write files beside their targets first, and move them into place when all are complete.
+    """Write files beside their targets first, and move them into place when all are complete. They are private.
 
     Raises
     ------
@@ -45,16 +44,8 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
                 written.append((stream.name, folder / name))
                 stream.write(content)
         for temporary, target in written:
-            _as_created(temporary)
             Path(temporary).replace(target)
     except OSError as error:
         for temporary, _ in written:
             Path(temporary).unlink(missing_ok=True)
         raise UsageError(f"{folder}: {(error.strerror or str(error)).lower()}") from None
-
-
-def _as_created(temporary: str) -> None:
-    """Set the mode that a new file would have. A temporary file is readable by its owner only."""
-    mask = os.umask(0)
-    os.umask(mask)
-    Path(temporary).chmod(0o666 & ~mask)

@@ -134,6 +134,7 @@ class RetentionEntry(Document):
     facts: str
     content_from: str
     facts_from: str
+    held: Annotated[Sequence[str], Meta(description="What is due by PostgreSQL's clock, and kept until confirmed.")]
 
 
 class UncodedEntry(Document):

@@ -75,5 +75,5 @@ def day_bounds(day: date) -> tuple[UUID, UUID]:
 
 
 def floor_id(moment: datetime) -> UUID:
-    """Return the lowest id of an exchange that begins at ``moment``, to the millisecond."""
-    return UUID(int=(moment - _EPOCH) // timedelta(milliseconds=1) << 80)
+    """Return the lowest id of an exchange that begins at ``moment``, to the millisecond; none began before 1970."""
+    return UUID(int=max(0, (moment - _EPOCH) // timedelta(milliseconds=1)) << 80)

@@ -1,4 +1,4 @@
-"""Series of the auditor's process: ``biasmeter_build_info``, ``process_*``, and the codings that it has stored.
+"""Series of the auditor's process: ``biasmeter_build_info``, ``process_*``, the codings that it has stored, held days.
 
 In OpenMetrics each series of codings has an exemplar: the exchange coded last, with its trace.
 """
@@ -23,6 +23,12 @@ CODINGS: Final = Counter(
     ("deployment", "endorsed"),
     registry=None,
 )
+HELD_DAYS: Final = Gauge(
+    "biasmeter_retention_held_days",
+    "Days that are due by PostgreSQL's clock, and are kept until somebody confirms their removal.",
+    ("lifetime",),
+    registry=None,
+)
 _ENDORSED: Final = {True: "yes", False: "no", None: "unknown"}
 _END: Final = b"# EOF\n"
 
@@ -37,6 +43,7 @@ def process_registry() -> CollectorRegistry:
     about.labels(**labels).set(1)
     ProcessCollector(registry=registry)
     registry.register(CODINGS)
+    registry.register(HELD_DAYS)
     return registry
 
 

@@ -254,7 +254,7 @@ class Jobs:
             await self._ask(FIND, 1.0)
         if changed:
             await self._ask(COUNT, 1.0)
-        elif as_of is None or work.clock() - as_of > STALE_AFTER:
+        elif as_of is None or abs(work.clock() - as_of) > STALE_AFTER:  # or a clock that was ahead dated them
             await self._ask(ESTIMATE, ESTIMATE_EVERY)
 
     async def _hand_out(self, chunks: Sequence[Chunk]) -> None:

@@ -3,12 +3,14 @@
 import asyncio
 import logging
 from collections.abc import Iterable
-from datetime import datetime
 from typing import Final
 
-from auditor.config import Config
 from auditor.errors import AuditError
-from auditor.store.retention import Expired, RetentionBounds, remove_expired
+from auditor.export.process_series import HELD_DAYS
+from auditor.store.engine import transaction
+from auditor.store.expiry import HeldDays, find_expiry
+from auditor.store.lifetimes import Lifetime
+from auditor.store.retention import Expired, remove_expired
 from auditor.work import Work
 
 log = logging.getLogger(__name__)
@@ -17,18 +19,20 @@ log = logging.getLogger(__name__)
 EVERY: Final = 3600.0
 
 
-def bounds_of(config: Config, now: datetime) -> RetentionBounds:
-    """Return the first days that a configuration keeps at a moment."""
-    return RetentionBounds.at(now, config.retention.content, config.retention.facts)
-
-
 async def repeat_retention(work: Work) -> None:
     """Remove what is due, repeatedly, until cancelled. Any number of processes may do so."""
     complaint = ""
+    retention = work.config.retention
     while True:
         try:
-            _tell(await remove_expired(work.engine, bounds_of(work.config, work.clock())))
-            complaint = ""
+            async with transaction(work.engine) as connection:
+                expiry = await find_expiry(connection, retention.content, retention.facts)
+            _tell(await remove_expired(work.engine, expiry.bounds))
+            _count_held(expiry.held)
+            held = "; ".join(map(str, expiry.held))
+            if held and held != complaint:
+                log.warning("retention: %s", held)
+            complaint = held
         except AuditError as error:
             if str(error) != complaint:
                 log.warning("retention: %s", error)
@@ -45,3 +49,9 @@ def _tell(removed: Iterable[Expired]) -> None:
             log.warning("retention: %s is in use and is dropped later", expired.what)
         else:
             log.info("retention: %s, %d rows older than %s", expired.what, expired.rows, expired.before)
+
+
+def _count_held(held: Iterable[HeldDays]) -> None:
+    days = {entry.lifetime: entry.days for entry in held}
+    for lifetime in (Lifetime.CONTENT, Lifetime.FACTS):
+        HELD_DAYS.labels(lifetime).set(days.get(lifetime, 0))

@@ -92,8 +92,8 @@ class StoreFolder:
         return written_in is not None and written_in != self.identity
 
     def make(self) -> None:
-        """Create the folder, private to its owner; an existing one is not changed."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        """Create the folder, private to its owner, in a ``data_dir`` that others may enter; existing ones stay."""
+        make_public_folder(self.path.parent)
         with contextlib.suppress(FileExistsError):
             self.path.mkdir(mode=0o700)
 
@@ -206,8 +206,9 @@ def make_public_folder(path: Path) -> None:
     """Create a folder and its parents so that everybody may enter them; existing ones are not changed."""
     for folder in (*reversed(path.parents), path):
         if not folder.exists():
-            folder.mkdir()
-            folder.chmod(0o755)  # whatever the umask
+            with contextlib.suppress(FileExistsError):
+                folder.mkdir()
+                folder.chmod(0o755)  # whatever the umask
 
 
 def _try_lock(descriptor: int, kind: int) -> bool:

@@ -36,6 +36,7 @@ shared_memory_type = mmap
 dynamic_shared_memory_type = {dynamic_shared_memory}
 huge_pages = off            # a container without them kills a server that tries
 jit = off
+wal_recycle = off           # a segment that is used again holds what was erased until it is overwritten
 timezone = 'UTC'
 log_timezone = 'UTC'
 datestyle = 'iso, mdy'

@@ -182,10 +182,7 @@ _TILES: Final = (
     _Step(table="windows", where="since < :facts_at"),
 )
 #: The oldest batches of the chain, up to the first with an exchange that is kept.
-_BATCHES: Final = _Step(
-    table="chain",
-    where="position < ALL (SELECT position FROM chain WHERE newest >= :facts_id ORDER BY position LIMIT 1)",
-)
+_BATCHES: Final = _Step(table="chain", where="newest < :facts_id")
 #: The tables whose rows are removed one by one.
 STEPPED: Final = frozenset(step.table for step in (*_STEPS, _BATCHES, *_TILES))
 

@@ -102,7 +102,8 @@ async def find_uncoded(
     held
         Exchanges that somebody is about to code: they are not found, and the mark stays before them.
     """
-    fresh = coding_marks.c.searched_all_at > func.now() - _SEARCH_ALL_EVERY
+    # A search in the future was made by a clock that was wrong.
+    fresh = coding_marks.c.searched_all_at.between(func.now() - _SEARCH_ALL_EVERY, func.now())
     mark = await _mark(connection, scope, fresh)
     begun = scope.since if mark is None else max(scope.since, mark)
     newest = await connection.scalar(select(exchanges.c.id).order_by(exchanges.c.id.desc()).limit(1))

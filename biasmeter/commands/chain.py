@@ -9,8 +9,10 @@ from auditor.errors import AuditError, InputError, UsageError
 from biasmeter.terminal.options import ConfigOption
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from auditor.documents.chain_head import ChainHeadDocument
-    from auditor.store.chain import ChainFault, ChainState
+    from auditor.store.chain import ChainFault, ChainPoint, ChainState
 
 app = typer.Typer()
 
@@ -52,14 +54,18 @@ def _verify(
 
 def _checked(config: Path, length: int | None = None) -> "ChainState":
     import os
+    from datetime import UTC, datetime, timedelta
 
     from auditor.config import load
+    from auditor.domain.ids import floor_id
     from auditor.store.chain import verify_chain
     from biasmeter.store_work import in_store
 
-    state = in_store(load(config, os.environ), lambda engine: verify_chain(engine, length))
+    loaded = load(config, os.environ)
+    kept_from = datetime.now(UTC) - timedelta(seconds=loaded.retention.facts)
+    state = in_store(loaded, lambda engine: verify_chain(engine, floor_id(kept_from), length))
     if state.fault is not None:
-        raise AuditError(_named(state.fault))
+        raise AuditError(_named(state.fault, kept_from))
     return state
 
 
@@ -69,16 +75,28 @@ def _print(state: "ChainState") -> None:
     older = f" (older than {id_time(state.expired_before):%Y-%m-%d})" if state.expired_before.int else ""
     typer.echo(f"length of the chain: {state.length} batches, {state.batches} of them kept")
     typer.echo(f"{state.rows:,} exchanges are unchanged since they were stored")
-    typer.echo(f"{state.erased:,} were erased and recorded as erased, {state.expired:,} more have expired{older}")
-    typer.echo(f"head: {state.head.hex()}")
+    head = state.head
+    typer.echo(f"{head.erased:,} were erased and recorded as erased, {head.expired:,} more have expired{older}")
+    typer.echo(f"head: {head.digest.hex()}")
 
 
-def _named(fault: "ChainFault") -> str:
-    if fault.what == "broken":
-        return f"the chain is broken: batch {fault.position} does not follow from the batch before it"
-    if fault.position is None:
-        return f"exchange {fault.exchange_id} was inserted: no batch of the chain lists it"
-    return f"exchange {fault.exchange_id} of batch {fault.position} is {fault.what}"
+def _named(fault: "ChainFault", kept_from: "datetime") -> str:
+    from auditor.store.chain import ChainFaultKind
+
+    match fault.kind:
+        case ChainFaultKind.BROKEN:
+            return f"the chain is broken: batch {fault.position} does not follow from the batch before it"
+        case ChainFaultKind.INSERTED:
+            return f"exchange {fault.exchange_id} was inserted: no batch of the chain lists it"
+        case ChainFaultKind.EARLY:
+            return (
+                f"exchanges before {fault.exchange_id} have expired, by the store's record, and retention.facts keeps "
+                f"those from {kept_from:%Y-%m-%d} on"
+            )
+        case ChainFaultKind.FORGOTTEN:
+            return f"the batches up to {fault.position} are gone, and exchange {fault.exchange_id} has not expired"
+        case _:
+            return f"exchange {fault.exchange_id} of batch {fault.position} is {fault.kind}"
 
 
 def _print_new_key() -> None:
@@ -91,6 +109,7 @@ def _print_new_key() -> None:
 
 def _sign(config: Path, path: Path) -> None:
     import os
+    from dataclasses import asdict
     from datetime import UTC, datetime
 
     from auditor.documents.chain_head import read_key, sign_head
@@ -105,7 +124,7 @@ def _sign(config: Path, path: Path) -> None:
         raise UsageError(f"{path}: is a folder")
     state = _checked(config)
     signed_at = datetime.now(UTC).isoformat(timespec="seconds")
-    head = sign_head(private_key, length=state.length, digest=state.head, signed_at=signed_at)
+    head = sign_head(private_key, length=state.length, signed_at=signed_at, **asdict(state.head))
     write_files(path.parent, {path.name: canonical_bytes(head)})
     _print(state)
     typer.echo(f"{path}: signed with the key {head.public_key}")
@@ -126,24 +145,32 @@ def _compare(config: Path, path: Path, public_key: str | None) -> None:
     if not is_signed(head):
         raise AuditError(f"{path}: the signature is not of this content; the file was altered")
     state = _checked(config, head.length)
-    _check_contains(state, head)
+    point = _check_contains(state, head)
     key = f"the key {head.public_key}" + ("" if wanted else ", which was not compared: see --public-key")
     typer.echo(
         f"the chain of {state.length} batches contains the head of {head.length}, signed {head.signed_at} by {key}"
     )
+    typer.echo(
+        f"of its exchanges {point.erased:,} are erased ({head.erased:,} when it was signed), "
+        f"{point.expired:,} have expired ({head.expired:,} when it was signed)"
+    )
 
 
-def _check_contains(state: "ChainState", head: "ChainHeadDocument") -> None:
+def _check_contains(state: "ChainState", head: "ChainHeadDocument") -> "ChainPoint":
+    """Return the chain up to the signed head."""
     if head.length > state.length:
         raise AuditError(
             f"the newest batches are gone: the chain has {state.length}, and had {head.length} on {head.signed_at}"
         )
-    if state.wanted_digest is None:
+    if state.wanted is None:
+        if head.newest >= str(state.expired_before):
+            raise AuditError(f"the batches up to {state.begin} are gone, and exchange {head.newest} has not expired")
         raise AuditError(
             f"the head of batch {head.length} cannot be compared: the chain begins behind batch {state.begin}, because "
             "retention removed older ones"
         )
-    if state.wanted_digest.hex() != head.digest:
+    if (state.wanted.digest.hex(), str(state.wanted.newest)) != (head.digest, head.newest):
         raise AuditError(
             f"the chain was rebuilt: batch {head.length} is not the one that was signed on {head.signed_at}"
         )
+    return state.wanted

@@ -7,6 +7,7 @@ from typing import Annotated, Final
 import typer
 
 from auditor.errors import AuditError, UsageError
+from auditor.postgres.folder import make_public_folder
 
 app = typer.Typer()
 
@@ -38,8 +39,9 @@ def _deploy_files(
     for name, text in files.items():
         path = out / name
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_public_folder(path.parent)
             path.write_text(text, encoding="utf-8")
+            path.chmod(0o644)  # containers of other users read it, and it holds no secret
         except OSError as error:
             raise AuditError(f"{path}: cannot be written: {error.strerror}") from None
     typer.echo(f"{out}: {len(files)} files: {', '.join(PARTS)}")

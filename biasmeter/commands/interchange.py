@@ -201,24 +201,26 @@ def export_parquet(
     from auditor.config import load
     from auditor.documents.output import check_folder
     from auditor.export.parquet.days import DayFile, export_days
-    from auditor.store.retention import first_kept_day
+    from auditor.store.engine import transaction
+    from auditor.store.expiry import find_expiry
     from biasmeter.store_work import in_store
 
     begin, end = read_period(since, until, last)
     check_folder(out)
     loaded = load(config, os.environ)
-    keep_from = first_kept_day(datetime.now(UTC), loaded.retention.facts)
 
     async def run(engine: AsyncEngine) -> list[DayFile]:
         async with open_coders(loaded, asking=False) as coders:
             ids = [coder.id for coder in coders]
+        async with transaction(engine) as connection:
+            expiry = await find_expiry(connection, loaded.retention.content, loaded.retention.facts)
         return await export_days(
             engine,
             out,
             ids,
             since=None if begin is None else begin.date(),
             until=None if end is None else _last_day(end),
-            keep_from=keep_from,
+            keep_from=expiry.bounds.facts,
             on_file=lambda _: on_progress(1, 0),
         )
 

@@ -91,6 +91,8 @@ def command_tree() -> Callable[[], object]:
 
 def main() -> None:
     """Run one command."""
+    # Most files that commands write may hold prompts, answers or keys: they are their user's alone.
+    os.umask(0o077)
     # Products here are small: more threads cost processors that others need, and change last digits between machines.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:

@@ -105,6 +105,7 @@ def _zero_config(environ: Mapping[str, str], port: int | None) -> "Config":
 
     from auditor.config import default_config
     from auditor.config.loading import OPENAI_MODEL, OPENAI_URL
+    from auditor.postgres.folder import make_public_folder
 
     (deployment,) = default_config(environ, port).deployments
     model = environ.get("OPENAI_MODEL") or _first_model(deployment)
@@ -113,7 +114,7 @@ def _zero_config(environ: Mapping[str, str], port: int | None) -> "Config":
     config = default_config(environ, port, model)
     path = config.data_dir / _ZERO_CONFIG
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_public_folder(path.parent)
         path.write_text(_ZERO_CONFIG_HEAD + yaml.safe_dump(_settings_of(config), sort_keys=False), encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from None

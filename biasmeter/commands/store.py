@@ -56,20 +56,33 @@ def _migrate(config: ConfigOption) -> None:
 def _retention(
     config: ConfigOption,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List what is due, and remove nothing.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="PostgreSQL's clock is right: remove all that is due by it, however much.")
+    ] = False,
 ) -> None:
     """Remove content and facts that are older than the configuration keeps them, as the auditor does every hour.
 
-    Prints a line for each partition, and for each table whose rows are removed one by one.
+    Prints a line for each partition, and for each table whose rows are removed one by one. What may be due only because
+    a clock is wrong is kept and named, unless --yes confirms its removal.
     """
     from auditor.config import load
-    from auditor.jobs.retention import bounds_of
+    from auditor.store.engine import transaction
+    from auditor.store.expiry import Expiry, find_expiry
     from auditor.store.retention import find_expired, remove_expired
     from biasmeter.store_work import in_store
 
     loaded = load(config, os.environ)
-    bounds = bounds_of(loaded, datetime.now(UTC))
-    work = find_expired if dry_run else remove_expired
-    expired = in_store(loaded, lambda engine: work(engine, bounds))
+    content, facts = loaded.retention.content, loaded.retention.facts
+
+    async def run(engine: "AsyncEngine") -> tuple[Expiry, list["Expired"]]:
+        async with transaction(engine) as connection:
+            expiry = await find_expiry(connection, content, facts, confirmed=yes)
+        return expiry, await (find_expired if dry_run else remove_expired)(engine, expiry.bounds)
+
+    expiry, expired = in_store(loaded, run)
+    bounds = expiry.bounds
+    for held in expiry.held:
+        typer.echo(f"biasmeter: {held}", err=True)
     if expired:
         typer.echo("\n".join(table_lines(_expired_rows(loaded, expired), right=(1, 2))))
     else:

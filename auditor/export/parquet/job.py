@@ -5,7 +5,8 @@ import logging
 from typing import Final
 
 from auditor.errors import AuditError
-from auditor.store.retention import first_kept_day
+from auditor.store.engine import transaction
+from auditor.store.expiry import find_expiry
 from auditor.work import Work
 
 log = logging.getLogger(__name__)
@@ -25,7 +26,9 @@ async def repeat_export(work: Work) -> None:
         try:
             from auditor.export.parquet.days import export_days  # noqa: PLC0415 -- pyarrow is an optional part
 
-            keep_from = first_kept_day(work.clock(), work.config.retention.facts)
+            async with transaction(work.engine) as connection:
+                expiry = await find_expiry(connection, work.config.retention.content, work.config.retention.facts)
+            keep_from = expiry.bounds.facts
             files = await export_days(work.engine, wanted.directory, tuple(work.coders), keep_from=keep_from)
             log.info("parquet: %d of %d files written", sum(file.written for file in files), len(files))
             complaint = ""

@@ -84,11 +84,9 @@ def test_json_for_machines(coded, tmp_path):
     assert json.loads(Path(told["analysis"]).read_text())["by"] == ["category"]
 
 
-def test_files_are_readable_by_others(done):
+def test_files_are_readable_by_their_owner_only(done):
     _, out = done
-    mask = os.umask(0)
-    os.umask(mask)
-    assert (out / "analysis.json").stat().st_mode & 0o777 == 0o666 & ~mask
+    assert (out / "analysis.json").stat().st_mode & 0o777 == 0o600
 
 
 def test_help_is_light():

@@ -275,6 +275,7 @@ async def test_each_day_has_its_partition(store: ExchangeStore, folder: Path, co
     moments = [
         midnight - timedelta(milliseconds=1), midnight, midnight + timedelta(days=1) - timedelta(milliseconds=1),
         midnight + timedelta(days=1), datetime(2024, 2, 29, 12, tzinfo=UTC), datetime(1970, 1, 1, tzinfo=UTC),
+        datetime(2026, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC), datetime(2027, 1, 1, tzinfo=UTC),
     ]  # fmt: skip
     spool(folder, *map(exchange, moments))
     await ship(store, folder, counters)

@@ -8,10 +8,12 @@ import pytest
 from pgqueuer.domain.models import Job
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
-from support.stores.audited_store import configuration
+from support.stores.audited_store import TRAFFIC, configuration, ship, verdict
+from support.stores.coded_store import LATER
 from support.stores.exchanges import NOON
 
 from auditor.jobs.queue_worker import ESTIMATE_EVERY, Jobs, _first_end, _queue
+from auditor.jobs.run_once import run_once
 from auditor.store.engine import transaction
 from auditor.store.queue import ESTIMATE, ask_for, queue_sizes
 from auditor.work import open_work, utc_now
@@ -47,6 +49,17 @@ async def test_a_tally_that_changes_while_estimates_are_made_is_estimated_afterw
     await execute(engine, f"INSERT INTO stale_tiles (hour, coder) VALUES ('{NOON.replace(minute=0)}', 'one')")
     await jobs._count(Job.model_construct())
     assert await estimates_asked(engine) == {"picked": 1, "queued": 1}
+
+
+@pytest.mark.parametrize(("age", "asked"), [("1 minute", 0), ("1 hour", 1), ("-3 years", 1)])
+async def test_estimates_that_are_old_or_dated_by_a_clock_ahead_are_made_again(
+    migrated_url: str, engine: AsyncEngine, jobs: Jobs, tmp_path: Path, age: str, asked: int
+) -> None:
+    await ship(migrated_url, [verdict("E", "D", index) for index in range(3)])
+    await run_once(configuration(tmp_path, TRAFFIC), engine, lambda: LATER)
+    await execute(engine, f"UPDATE estimates SET as_of = now() - interval '{age}'")
+    await jobs._find(Job.model_construct())
+    assert (await estimates_asked(engine)).get("queued", 0) == asked
 
 
 async def test_what_is_asked_for_twice_waits_once_beside_what_is_at_work(engine: AsyncEngine, jobs: Jobs) -> None:

@@ -183,6 +183,21 @@ async def test_a_partition_in_use_is_left_for_later_and_copying_goes_on(
     assert await fetch(migrated_url, "SELECT count(*) FROM exchanges") == [(4 + written,)]
 
 
+@pytest.mark.parametrize("first", [date(2026, 12, 29), date(2028, 2, 26), date(2026, 4, 28)])
+async def test_over_the_end_of_a_month_or_a_year_each_day_is_kept_as_long(
+    connection: asyncpg.Connection, engine: AsyncEngine, first: date
+) -> None:
+    store = await open_store(connection)
+    for passed in range(6):
+        today = first + timedelta(days=passed)
+        await add_day(store, today, 2)
+        await remove_expired(engine, RetentionBounds.at(datetime.combine(today, time(23, 59), UTC), DAY, 2 * DAY))
+        for table, days in (("exchanges", 3), ("codings", 3), ("votes", 3), ("exchange_content", 2)):
+            stored = await connection.fetch(f"SELECT DISTINCT tableoid::regclass::text AS part FROM {table}")
+            kept = {first + timedelta(days=day) for day in range(max(0, passed + 1 - days), passed + 1)}
+            assert {row["part"] for row in stored} == {f"{table}_{day:%Y%m%d}" for day in kept}
+
+
 async def test_what_arrives_for_a_dropped_day_is_stored_and_dropped_by_the_next_run(
     connection: asyncpg.Connection, engine: AsyncEngine
 ) -> None:

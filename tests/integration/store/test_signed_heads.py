@@ -3,7 +3,7 @@
 import base64
 import json
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,8 @@ from support.stores.exchanges import NOON, exchange
 
 from auditor.documents.chain_head import ChainHeadDocument, is_signed, new_key
 from auditor.documents.codec import decode
+from auditor.domain.ids import floor_id
+from auditor.store.engine import metadata
 
 PRIVATE, PUBLIC = new_key()
 #: Remove whatever the chain says about exchanges.
@@ -41,24 +43,34 @@ async def signed(product: Product) -> Product:
 
 
 def compare(product: Product, *options: str) -> tuple[int, str]:
-    """Check ``head.json``: the status, and the one line that is printed."""
+    """Check ``head.json``: the status, and what is printed: one line, and one of counts if the head is in the chain."""
     done = product.run("verify", "--head", "head.json", *options, check=False)
-    assert (done.stdout + done.stderr).count("\n") == 1
+    assert (done.stdout + done.stderr).count("\n") == (1 if done.returncode else 2)
     return done.returncode, done.stdout + done.stderr.removeprefix("biasmeter: ")
+
+
+def gone(erased: int, expired: int) -> str:
+    """The line of counts below a head that was signed before anything was gone."""
+    return (
+        f"of its exchanges {erased} are erased (0 when it was signed), {expired} have expired (0 when it was signed)\n"
+    )
 
 
 async def test_a_signed_head_is_found_in_the_chain_that_grew(signed: Product) -> None:
     head = decode((signed.folder / "head.json").read_bytes(), ChainHeadDocument, "head.json")
     ((digest,),) = await signed.rows("SELECT digest FROM chain WHERE position = 3")
     assert (head.length, head.digest, head.public_key) == (3, digest.hex(), PUBLIC)
+    ((newest,),) = await signed.rows("SELECT id FROM exchanges ORDER BY id DESC LIMIT 1")
+    assert (head.newest, head.erased, head.expired) == (str(newest), 0, 0)
     status, said = compare(signed)
     assert status == 0
-    assert said.endswith(f" by the key {PUBLIC}, which was not compared: see --public-key\n")
+    assert said.startswith("the chain of 3 batches contains the head of 3, signed ")
+    assert f" by the key {PUBLIC}, which was not compared: see --public-key\n" in said
     await store_batches(str(signed.database_url), 3, 2)
     for written in (PUBLIC, PUBLIC.upper(), base64.b64encode(bytes.fromhex(PUBLIC)).decode()):
         assert compare(signed, "--public-key", written) == (
             0,
-            f"the chain of 5 batches contains the head of 3, signed {head.signed_at} by the key {PUBLIC}\n",
+            f"the chain of 5 batches contains the head of 3, signed {head.signed_at} by the key {PUBLIC}\n{gone(0, 0)}",
         )
 
 
@@ -107,24 +119,153 @@ async def test_an_altered_row_is_named_and_no_head_is_signed(signed: Product) ->
     assert not (signed.folder / "other.json").exists()
 
 
-async def test_a_head_that_retention_has_passed_is_said_to_be_too_old(signed: Product) -> None:
-    await signed.rows("UPDATE chain_base SET position = 1, digest = (SELECT digest FROM chain WHERE position = 1)")
-    await signed.rows("UPDATE chain_base SET expired_before = (SELECT newest FROM chain WHERE position = 2)")
-    await signed.rows("DELETE FROM exchanges WHERE id < (SELECT expired_before FROM chain_base)")
-    await signed.rows("DELETE FROM chain WHERE position = 1")
-    assert compare(signed)[0] == 0
-    await signed.rows("UPDATE chain_base SET expired_before = 'ffffffff-ffff-ffff-ffff-ffffffffffff', position = 4")
-    for statement in ("TRUNCATE chain", "TRUNCATE exchanges"):
-        await signed.rows(statement)
+async def test_what_retention_has_removed_is_counted_until_it_has_passed_the_head(signed: Product) -> None:
+    def keep_facts_until(minute: float) -> None:
+        seconds = int((datetime.now(UTC) - NOON - timedelta(minutes=minute)).total_seconds())
+        signed.settings["retention"] = {"content": f"{seconds}s", "facts": f"{seconds}s"}
+        signed.write()
+
+    async def expire(position: int, minute: float) -> None:
+        await signed.rows("UPDATE chain_base SET expired_before = $1", floor_id(NOON + timedelta(minutes=minute)))
+        await signed.rows("DELETE FROM exchanges WHERE id < (SELECT expired_before FROM chain_base)")
+        await signed.rows(FORGET, position)
+        await signed.rows("DELETE FROM chain WHERE position <= $1", position)
+
+    keep_facts_until(1.5)
+    await expire(0, 0.5)
+    assert compare(signed)[1].endswith(gone(0, 2))
+    await expire(1, 1.5)
+    assert compare(signed)[1].endswith(gone(0, 2))  # those of batches that are gone are not counted
+    await store_batches(str(signed.database_url), 3, 1)
+    keep_facts_until(2.5)
+    await expire(3, 2.5)
+    assert compare(signed)[1].endswith(gone(0, 0))
+    keep_facts_until(3.5)
+    await expire(4, 3.5)
     said = (
         "the head of batch 3 cannot be compared: the chain begins behind batch 4, because retention removed older ones"
     )
     assert compare(signed) == (1, f"{said}\n")
 
 
+#: Move the beginning of the chain behind a batch.
+FORGET = """
+    UPDATE chain_base b SET (position, newest, digest) = (c.position, c.newest, c.digest)
+    FROM chain c WHERE c.position = $1
+"""
+FORGET_1 = FORGET.replace("$1", "1")
+OLDEST = "(SELECT min(id::text)::uuid FROM saved_exchanges)"
+#: What an honest erasure leaves behind.
+RECORD = (
+    "INSERT INTO erasures VALUES ('erasure_1', now(), 'eve', 'exchange', '', '{}', true)",
+    f"INSERT INTO erased_exchanges VALUES ({OLDEST}, 'erasure_1', 3)",
+)
+REMOVE_1 = "DELETE FROM exchanges WHERE id <= (SELECT newest FROM saved_chain WHERE position = 1)"
+GONE_1 = (FORGET_1, "DELETE FROM chain WHERE position = 1", REMOVE_1)
+GONE_3 = (FORGET.replace("$1", "3"), "TRUNCATE chain", "DELETE FROM exchanges")
+ZERO = "'00000000-0000-0000-0000-000000000000'"
+COLUMNS = ", ".join(column.name for column in metadata.tables["exchanges"].columns)
+ALTERED = COLUMNS.replace("model", "'other'")
+NEW_ID = "'019ca945-0000-7000-8000-000000000001'::uuid"
+INVENTED = COLUMNS.replace("id", NEW_ID, 1)
+#: Expiry of exchanges that were older than all there are.
+OLD = f"newest = {ZERO}, expired_before = '00000000-0000-7000-8000-000000000000'"
+#: What somebody who writes to every table and cannot sign may try, and what verification against the head says.
+ATTACKS = {
+    "an altered row with a record of its erasure": (
+        ("UPDATE exchanges SET status = 500 WHERE id = " + OLDEST, *RECORD), "exchange .* of batch 1 is altered"
+    ),
+    "an erased row that is back, altered, past the trigger": (
+        (
+            f"DELETE FROM exchanges WHERE id = {OLDEST}",
+            *RECORD,
+            f"INSERT INTO exchanges_20260301 ({COLUMNS}) SELECT {ALTERED} FROM saved_exchanges WHERE id = {OLDEST}",
+        ),
+        "exchange .* of batch 1 is altered",
+    ),
+    "an invented row with a record of its erasure": (
+        (
+            f"INSERT INTO exchanges_20260301 ({COLUMNS}) SELECT {INVENTED} FROM saved_exchanges WHERE id = {OLDEST}",
+            RECORD[0],
+            f"INSERT INTO erased_exchanges VALUES ({NEW_ID}, 'erasure_1', 3)",
+        ),
+        "exchange .* was inserted",
+    ),
+    "the oldest batch forgotten": (GONE_1, "the batches up to 1 are gone, and exchange .* has not expired"),
+    "the oldest batch forgotten, as if it had been older": (
+        (*GONE_1, f"UPDATE chain_base SET {OLD}"),
+        "the chain is broken: batch 2",
+    ),
+    "the oldest batch expired before its time": (
+        (*GONE_1, "UPDATE chain_base SET expired_before = (SELECT newest FROM saved_chain WHERE position = 2)"),
+        r"exchanges before .* have expired, by the store's record, and retention.facts keeps those from \S+ on",
+    ),
+    "rows expired before their time": (
+        (REMOVE_1, "UPDATE chain_base SET expired_before = (SELECT newest FROM saved_chain WHERE position = 2)"),
+        "exchanges before .* have expired, by the store's record",
+    ),
+    "rows expired in a year that no calendar has": (
+        ("UPDATE chain_base SET expired_before = 'ffffffff-ffff-ffff-ffff-ffffffffffff'", "DELETE FROM exchanges"),
+        "exchanges before ffffffff-ffff-ffff-ffff-ffffffffffff have expired, by the store's record",
+    ),
+    "all that was signed forgotten": (GONE_3, "the batches up to 3 are gone, and exchange .* has not expired"),
+    "all that was signed forgotten, as if it had been older": (
+        (*GONE_3, f"UPDATE chain_base SET {OLD}"),
+        "the chain was rebuilt: batch 3",
+    ),
+    "more than was signed forgotten": (
+        (*GONE_3, f"UPDATE chain_base SET position = 4, digest = sha256(digest), {OLD}"),
+        "the batches up to 4 are gone, and exchange .* has not expired",
+    ),
+    "no record of what has expired": (
+        ("DELETE FROM chain_base", "DELETE FROM chain WHERE position = 1", REMOVE_1), "the chain is broken: batch 1"
+    ),
+}  # fmt: skip
+#: What a signed head cannot forbid: removals with a record of an erasure. It counts them.
+COUNTED = {
+    "a removed row with a record of its erasure": (f"DELETE FROM exchanges WHERE id = {OLDEST}", *RECORD),
+    "a removed row that was stored again, altered": (
+        f"DELETE FROM exchanges WHERE id = {OLDEST}", *RECORD,
+        f"INSERT INTO exchanges ({COLUMNS}) SELECT {ALTERED} FROM saved_exchanges WHERE id = {OLDEST}",
+    ),
+}  # fmt: skip
+_SAVED = ("exchanges", "chain", "chain_base")
+
+
+async def test_what_may_be_tried_without_the_key_is_named_or_counted(signed: Product) -> None:
+    signed.settings["retention"] = {"facts": "20000d"}
+    signed.write()
+    for table in _SAVED:
+        await signed.rows(f"CREATE TABLE saved_{table} AS TABLE {table}")
+    assert compare(signed, "--public-key", PUBLIC)[0] == 0
+    for case, (statements, message) in ATTACKS.items():
+        await attack(signed, statements)
+        status, said = compare(signed, "--public-key", PUBLIC)
+        assert status == 1, case
+        assert re.match(message, said), (case, said)
+    for case, statements in COUNTED.items():
+        await attack(signed, statements)
+        status, said = compare(signed, "--public-key", PUBLIC)
+        assert (status, said.splitlines(keepends=True)[1]) == (0, gone(1, 0)), case
+
+
+async def attack(signed: Product, statements: tuple[str, ...]) -> None:
+    """Run statements on the store as it was signed."""
+    await signed.rows("TRUNCATE exchanges, chain, chain_base, erasures, erased_exchanges")
+    await signed.rows("ALTER TABLE exchanges DISABLE TRIGGER USER")
+    for table in _SAVED:
+        await signed.rows(f"INSERT INTO {table} TABLE saved_{table}")
+    await signed.rows("ALTER TABLE exchanges ENABLE TRIGGER USER")
+    for statement in statements:
+        await signed.rows(statement)
+
+
 CHANGES = {
     "length": lambda head: head | {"length": 2},
     "digest": lambda head: head | {"digest": "0" * 64},
+    "newest": lambda head: head | {"newest": "00000000-0000-0000-0000-000000000000"},
+    "erased": lambda head: head | {"erased": 1},
+    "expired": lambda head: head | {"expired": 1},
     "time": lambda head: head | {"signed_at": "2027-01-01T00:00:00+00:00"},
     # One signature in 256 ends with any given byte, so the last digit becomes the next one.
     "signature": lambda head: head | {"signature": head["signature"][:-1] + f"{int(head['signature'][-1], 16) ^ 1:x}"},

@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import asyncpg
@@ -13,6 +14,7 @@ from support.stores.databases import Databases
 from support.stores.estimation_reads import rows_to_estimate
 
 from auditor.domain.exchange import Exchange
+from auditor.domain.ids import floor_id
 from auditor.jobs.code import find_chunks
 from auditor.jobs.run_once import run_once
 from auditor.store.engine import transaction
@@ -147,6 +149,16 @@ async def test_what_was_changed_by_hand_is_found_by_the_days_full_search(
     await fetch(migrated_url, "UPDATE coding_marks SET searched_all_at = now() - interval '25 hours'")
     assert await found(engine, scope) == [exchanges[2].id]
     assert await fetch(migrated_url, "SELECT * FROM coding_marks WHERE searched_all_at < now() - interval '1 h'") != []
+
+
+async def test_what_was_not_coded_while_the_clock_was_ahead_is_found_when_it_is_right_again(
+    migrated_url: str, engine: AsyncEngine, scope: CodingScope, exchanges: list[Exchange]
+) -> None:
+    await ship(migrated_url, exchanges)
+    ahead = timedelta(days=3 * 365)
+    assert await found(engine, replace(scope, since=floor_id(LATER + ahead))) == []  # content of then is gone
+    await fetch(migrated_url, "UPDATE coding_marks SET searched_all_at = now() + $1", ahead)
+    assert await found(engine, scope) == ids(exchanges)
 
 
 async def test_an_exchange_that_counts_as_an_answer_only_later_is_searched_again(

@@ -257,7 +257,7 @@ def test_what_others_may_see_and_who_may_connect(our_place):
         assert dict(role) == {"rolsuper": False, "rolcreatedb": True}
         shown = {
             name: fetch(url, f"SHOW {name}")[0][0]
-            for name in ("server_encoding", "data_checksums", "fsync", "timezone", "listen_addresses")
+            for name in ("server_encoding", "data_checksums", "fsync", "timezone", "listen_addresses", "wal_recycle")
         }
         assert shown == {
             "server_encoding": "UTF8",
@@ -265,6 +265,7 @@ def test_what_others_may_see_and_who_may_connect(our_place):
             "fsync": "on",
             "timezone": "UTC",
             "listen_addresses": "127.0.0.1",
+            "wal_recycle": "off",
         }
         with pytest.raises(asyncpg.InvalidPasswordError):
             fetch(url.replace("biasmeter:", "biasmeter:x", 1), "SELECT 1")

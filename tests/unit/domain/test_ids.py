@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from auditor.domain.ids import day_bounds, id_time, new_id, new_id_text
+from auditor.domain.ids import day_bounds, floor_id, id_time, new_id, new_id_text
 
 LAST_MS = 253_402_300_799_999  # the last millisecond of the year 9999
 MILLISECONDS = st.integers(0, LAST_MS)
@@ -113,6 +113,11 @@ def test_threads_make_different_ids() -> None:
     with ThreadPoolExecutor(4) as pool:
         made = list(pool.map(lambda _: [new_id_text(1) for _ in range(2000)], range(4)))
     assert len(set(chain(*made))) == 8000
+
+
+def test_no_exchange_began_before_1970() -> None:
+    assert floor_id(datetime(1926, 12, 23, tzinfo=UTC)) == UUID(int=0)
+    assert day_bounds(date(1926, 12, 23)) == (UUID(int=0), UUID(int=0))
 
 
 @given(MILLISECONDS, st.integers(0, 2**74 - 1))

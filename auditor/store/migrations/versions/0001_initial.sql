@@ -311,9 +311,10 @@ CREATE TABLE arrivals (
     since uuid NOT NULL
 );
 
--- Every insertion into exchanges is a batch of the chain. An entry is an id and the SHA-256 of the facts; the digest of
--- a batch is the SHA-256 of the digest before it and of its entries. auditor/store/chain.py reads it, and names the same
--- columns in the same order: a column that is added later changes no digest.
+-- Every insertion into exchanges is a batch of the chain. An entry is an id and the SHA-256 of the facts; `newest` is the
+-- newest exchange up to the batch. The digest of a batch is the SHA-256 of the digest and the newest exchange before it and
+-- of its entries. auditor/store/chain.py reads it, and names the same columns in the same order: a column that is added
+-- later changes no digest.
 CREATE TABLE chain (
     position bigint NOT NULL PRIMARY KEY,
     entries bytea NOT NULL,
@@ -328,11 +329,15 @@ ALTER TABLE chain ALTER COLUMN entries SET STORAGE EXTERNAL;
 CREATE TABLE chain_base (
     single smallint NOT NULL PRIMARY KEY CHECK (single = 1),
     position bigint NOT NULL,
+    newest uuid NOT NULL,
     digest bytea NOT NULL,
     expired_before uuid NOT NULL
 );
 
-INSERT INTO chain_base VALUES (1, 0, decode(repeat('00', 32), 'hex'), '00000000-0000-0000-0000-000000000000');
+INSERT INTO chain_base VALUES (
+    1, 0, '00000000-0000-0000-0000-000000000000', decode(repeat('00', 32), 'hex'),
+    '00000000-0000-0000-0000-000000000000'
+);
 
 -- Batches follow one another: from the digest to the end of its transaction each writer holds a lock, and may not idle.
 CREATE FUNCTION fn_biasmeter_exchanges_arrived() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -354,9 +359,11 @@ BEGIN
     PERFORM set_config('idle_in_transaction_session_timeout', '10s', true);
     PERFORM pg_advisory_xact_lock(hashtext('biasmeter chain'));
     INSERT INTO chain (position, entries, newest, digest)
-    SELECT head.position + 1, listed, ids[cardinality(ids)], sha256(head.digest || listed)
+    SELECT
+        head.position + 1, listed, greatest(head.newest, ids[cardinality(ids)]),
+        sha256(head.digest || uuid_send(head.newest) || listed)
     FROM (
-        SELECT position, digest FROM chain UNION ALL SELECT position, digest FROM chain_base
+        SELECT position, newest, digest FROM chain UNION ALL SELECT position, newest, digest FROM chain_base
         ORDER BY position DESC LIMIT 1
     ) AS head;
     RETURN NULL;

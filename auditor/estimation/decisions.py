@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 from msgspec import UNSET
 
+from auditor.config.yaml_source import load_mapping
 from auditor.documents.base import Missing
 from auditor.documents.decisions import (
     DecisionGroupEntry,
@@ -70,9 +71,8 @@ def load_rule(name: str) -> DecisionRuleEntry:
         if not path.is_file():
             raise UsageError(f"--preset {name}: neither a file nor one of {', '.join(sorted(presets))}")
         try:
-            fields = msgspec.yaml.decode(path.read_bytes())
-            return msgspec.convert({"name": path.stem, **fields}, DecisionRuleEntry)
-        except (msgspec.MsgspecError, TypeError, OSError) as error:
+            return msgspec.convert({"name": path.stem, **load_mapping(path)}, DecisionRuleEntry, strict=False)
+        except msgspec.ValidationError as error:
             raise UsageError(f"{name}: is not a rule: {error}") from None
     return msgspec.convert({"name": name, **fields}, DecisionRuleEntry)
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from auditor.errors import AuditError, InputError, UsageError
+from auditor.errors import AuditError, UsageError
 from biasmeter.terminal.options import ConfigOption
 
 if TYPE_CHECKING:
@@ -53,11 +53,11 @@ def _verify(
 def _checked(config: Path, length: int | None = None) -> "ChainState":
     import os
 
-    from auditor.config import load
+    from auditor.config import load_without_upstream_keys
     from auditor.store.chain import verify_chain
     from biasmeter.store_work import in_store
 
-    state = in_store(load(config, os.environ), lambda engine: verify_chain(engine, length))
+    state = in_store(load_without_upstream_keys(config, os.environ), lambda engine: verify_chain(engine, length))
     if state.fault is not None:
         raise AuditError(_named(state.fault))
     return state
@@ -114,13 +114,10 @@ def _sign(config: Path, path: Path) -> None:
 def _compare(config: Path, path: Path, public_key: str | None) -> None:
     from auditor.documents.chain_head import ChainHeadDocument, is_signed, read_key
     from auditor.documents.codec import decode
+    from auditor.documents.input_files import read_document
 
     wanted = read_key(public_key, "--public-key").hex() if public_key is not None else None
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: {(error.strerror or str(error)).lower()}") from None
-    head = decode(content, ChainHeadDocument, str(path))
+    head = decode(read_document(path), ChainHeadDocument, str(path))
     if wanted not in {None, head.public_key}:
         raise AuditError(f"{path}: the key {head.public_key} signed it, not the one of --public-key")
     if not is_signed(head):

@@ -271,6 +271,6 @@ def _uuid(file: Path, line: int, text: str) -> UUID:
 
 
 def _load(config: Path) -> Any:
-    from auditor.config import load
+    from auditor.config import load_without_upstream_keys
 
-    return load(config, os.environ)
+    return load_without_upstream_keys(config, os.environ)

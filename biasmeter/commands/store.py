@@ -34,7 +34,7 @@ _POLL: Final = 0.1
 @app.command("migrate")
 def _migrate(config: ConfigOption) -> None:
     """Migrate the store to the schema of this release. No other command changes the schema."""
-    from auditor.config import load
+    from auditor.config import load_without_upstream_keys
     from auditor.postgres.embedded import open_store
     from auditor.store.engine import make_engine
     from auditor.store.schema import migrate
@@ -46,7 +46,7 @@ def _migrate(config: ConfigOption) -> None:
         finally:
             await engine.dispose()
 
-    loaded = load(config, os.environ)
+    loaded = load_without_upstream_keys(config, os.environ)
     with open_store(loaded.data_dir, loaded.database_url(os.environ)) as database_url:
         before, after = asyncio.run(run(database_url))
     typer.echo(f"the store has schema {after} already" if before == after else f"the store now has schema {after}")
@@ -61,12 +61,12 @@ def _retention(
 
     Prints a line for each partition, and for each table whose rows are removed one by one.
     """
-    from auditor.config import load
+    from auditor.config import load_without_upstream_keys
     from auditor.jobs.retention import bounds_of
     from auditor.store.retention import find_expired, remove_expired
     from biasmeter.store_work import in_store
 
-    loaded = load(config, os.environ)
+    loaded = load_without_upstream_keys(config, os.environ)
     bounds = bounds_of(loaded, datetime.now(UTC))
     work = find_expired if dry_run else remove_expired
     expired = in_store(loaded, lambda engine: work(engine, bounds))
@@ -105,11 +105,11 @@ def _erase(
 
     Lists the rows by table and asks before it removes them. Numbers that counted them are counted again.
     """
-    from auditor.config import load
+    from auditor.config import load_without_upstream_keys
     from biasmeter.store_work import in_store
 
     selector = _selector(exchange, key, tag, user)
-    loaded = load(config, os.environ)
+    loaded = load_without_upstream_keys(config, os.environ)
     in_store(loaded, lambda engine: _erase_selected(engine, loaded, selector, yes=yes))
 
 

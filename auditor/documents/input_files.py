@@ -9,15 +9,17 @@ import gzip
 import io
 import os
 import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from io import BufferedReader
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 from typing_extensions import override  # in typing from 3.12 on
 
+from auditor.documents.csv_cells import unescape_formula
 from auditor.errors import InputError, UsageError
 
 BOM: Final = b"\xef\xbb\xbf"
@@ -34,6 +36,7 @@ _GZIP_MAGIC: Final = b"\x1f\x8b"
 _MOST_TIMES: Final = 250
 _SMALL: Final = 16 << 20
 _BUFFER: Final = 128 << 10
+_PIECE: Final = 1 << 20
 
 
 def require_file(path: Path) -> None:
@@ -114,10 +117,24 @@ def opened(path: Path) -> Iterator[tuple[BufferedReader, BufferedReader]]:
 def read_document(path: Path, most: int = LARGEST_DOCUMENT) -> bytes:
     """Read a whole file, of at most ``most`` bytes when it is unpacked; errors are those of ``opened``."""
     with opened(path) as (_, plain):
-        content = plain.read(most + 1)
+        return read_all(path, plain, most)
+
+
+def read_all(path: Path, plain: BufferedReader, most: int = LARGEST_DOCUMENT) -> bytes:
+    """Read the rest of an opened file, of at most ``most`` bytes.
+
+    Raises
+    ------
+    InputError
+        It is larger.
+    """
+    content = bytearray()
+    # A piece at a time: a large number would be allocated whatever the file holds.
+    while len(content) <= most and (piece := plain.read(_PIECE)):
+        content += piece
     if len(content) > most:
         raise InputError(f"{path}: is larger than {most >> 20} MiB, which is too large for such a file")
-    return content.removeprefix(BOM)
+    return bytes(content.removeprefix(BOM))
 
 
 def parse_document(path: Path) -> Any:
@@ -129,7 +146,7 @@ def parse_document(path: Path) -> Any:
         raise InputError(f"{path}: is not JSON: {' '.join(str(error).split())}") from None
 
 
-def csv_rows(path: Path, plain: BufferedReader) -> Iterator[tuple[int, list[str]]]:
+def csv_rows(path: Path, plain: BufferedReader) -> Generator[tuple[int, list[str]]]:
     """Yield the line on which each row of CSV begins, and its values; the first row is the header.
 
     Raises
@@ -146,8 +163,10 @@ def csv_rows(path: Path, plain: BufferedReader) -> Iterator[tuple[int, list[str]
             if values:
                 yield begin, values
             begin = reader.line_num + 1
-    except (csv.Error, UnicodeDecodeError) as error:
+    except csv.Error as error:
         raise InputError(f"{path}:{max(1, reader.line_num)}: is not CSV: {error}") from None
+    finally:
+        text.detach()  # the file is not this generator's to close
 
 
 def _short_lines(path: Path, text: io.TextIOWrapper) -> Iterator[str]:
@@ -160,7 +179,7 @@ def _short_lines(path: Path, text: io.TextIOWrapper) -> Iterator[str]:
 
 
 def csv_records(path: Path, needed: Sequence[str] = ()) -> Iterator[tuple[int, dict[str, str | None]]]:
-    """Yield the line and the values by column of each row of a CSV file; a missing cell is None.
+    """Yield the line and the values by column of each row of a CSV file; a missing cell is None, a formula unescaped.
 
     Parameters
     ----------
@@ -170,16 +189,20 @@ def csv_records(path: Path, needed: Sequence[str] = ()) -> Iterator[tuple[int, d
     Raises
     ------
     InputError
-        The file cannot be read, its header lacks a column, or a row has more cells than the header.
+        The file cannot be read or holds no rows, its header lacks a column, or a row has more cells than the header.
     UsageError
         There is no such file.
     """
-    with opened(path) as (_, plain):
-        rows = csv_rows(path, plain)
+    with opened(path) as (_, plain), closing(csv_rows(path, plain)) as rows:
         _, header = next(rows, (1, []))
         for missing in sorted(set(needed) - set(header)):
             raise InputError(f"{path}:1: the header names no column {missing!r}")
+        is_empty = True
         for line, values in rows:
             if len(values) > len(header):
                 raise InputError(f"{path}:{line}: has more cells than the header")
-            yield line, {name: values[place] if place < len(values) else None for place, name in enumerate(header)}
+            is_empty = False
+            cells = map(unescape_formula, values)
+            yield line, dict(zip_longest(header, cells))
+    if is_empty:
+        raise InputError(f"{path}: holds no rows")

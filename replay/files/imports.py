@@ -20,7 +20,7 @@ import msgspec
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from auditor.config import Config
-from auditor.documents.input_files import BOM, LARGEST_DOCUMENT, csv_rows, opened
+from auditor.documents.input_files import BOM, csv_rows, opened, read_all
 from auditor.documents.jsonl import BadRow, Record, Rows, parse
 from auditor.domain.exchange import Capture, Exchange, Origin
 from auditor.domain.ids import id_time
@@ -223,9 +223,7 @@ def _is_document(plain: BufferedReader) -> bool:
 
 
 def _document_rows(rows: Rows, plain: BufferedReader) -> Generator[_Row]:
-    body = plain.read(LARGEST_DOCUMENT + 1).removeprefix(BOM)
-    if len(body) > LARGEST_DOCUMENT:
-        raise InputError(f"{rows.path}: is a JSON document of more than {LARGEST_DOCUMENT >> 20} MiB; write JSONL")
+    body = read_all(rows.path, plain)
     try:
         document = msgspec.json.decode(body, type=list[msgspec.Raw] | _Page)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -241,10 +239,10 @@ def _document_rows(rows: Rows, plain: BufferedReader) -> Generator[_Row]:
 
 
 def _csv_rows(rows: Rows, plain: BufferedReader) -> Generator[_Row]:
-    table = csv_rows(rows.path, plain)
-    _, header = next(table, (1, []))
-    for line, values in table:
-        yield line, lambda values=values: _named(header, values)  # type: ignore[misc]
+    with closing(csv_rows(rows.path, plain)) as table:
+        _, header = next(table, (1, []))
+        for line, values in table:
+            yield line, lambda values=values: _named(header, values)  # type: ignore[misc]
 
 
 def _named(header: list[str], values: list[str]) -> Record:

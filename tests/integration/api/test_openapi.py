@@ -81,7 +81,7 @@ HOSTILE = (
 )  # fmt: skip
 
 
-def test_no_value_of_a_parameter_is_an_error_of_the_server(seeded: Console) -> None:
+def test_no_value_of_a_parameter_is_an_error_of_the_server(seeded: Console, thorough: bool) -> None:
     filters = {
         (path, parameter["name"])
         for path, methods in DOCUMENT["paths"].items()
@@ -91,7 +91,7 @@ def test_no_value_of_a_parameter_is_an_error_of_the_server(seeded: Console) -> N
     pages = {(path.removeprefix("/api"), name) for path, name in filters if path == "/api/answers"}
     with httpx2.Client(base_url=seeded.url, timeout=60) as client:
         for path, name in sorted(filters | pages):
-            for value in HOSTILE:
+            for value in HOSTILE if thorough else HOSTILE[:2]:
                 address = f"{path.replace('{', '').replace('}', '')}?{urlencode({name: value})}"
                 assert client.get(address).status_code < 500, address[:300]
         for value in ("0001-01-01", "1969-12-31", "9999-12-31T23:59:59-14:00"):

@@ -20,7 +20,6 @@ PROMISES = [
 schemathesis = ImportedLater("schemathesis")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["positive", "negative"])
 def test_no_random_request_is_an_error_of_the_server(migrated_url: str, tmp_path: Path, mode: str) -> None:
     config = configuration(tmp_path)

@@ -6,12 +6,13 @@ BIN := $(VENV)/bin
 JOBS ?= $(shell getconf _NPROCESSORS_ONLN)
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help demo test test-all costs check docs schemas expected bench measurements
+.PHONY: help demo test test-all fuzz costs check docs schemas expected bench measurements
 
 help:
 	@echo "make demo    the whole product on this machine, against simulated deployments"
 	@echo "make test    install into .venv and run the tests: some minutes; PYTEST_ARGS=tests/unit/metrics selects some"
 	@echo "make test-all   also the slow ones: soaks, kills, fleets, every example"
+	@echo "make fuzz    new random cases against the gateway, for five minutes"
 	@echo "make costs   the tests, and what each costs"
 	@echo "make check   ruff, mypy, import contracts, names"
 	@echo "make docs    the documentation as a site, in build/site"
@@ -47,6 +48,13 @@ test: $(VENV)/dev.stamp
 # slow ones wait for others most of their time.
 test-all: $(VENV)/dev.stamp
 	$(PYTEST) "not bench" -n $(shell expr 2 \* $(JOBS)) --hypothesis-profile=full --costs $(PYTEST_ARGS)
+
+# New random examples of the gateway's properties, again and again for so many seconds; the first failure ends it.
+FUZZ_SECONDS ?= 300
+fuzz: $(VENV)/dev.stamp
+	end=$$(($$(date +%s) + $(FUZZ_SECONDS))); while [ $$(date +%s) -lt $$end ]; do \
+	$(PYTEST) "hypothesis and not bench" --hypothesis-profile=random tests/unit/gateway tests/integration/gateway \
+	|| exit 1; done
 
 # What each test and file of `make test` costs, in CPU and wall-clock seconds.
 costs: $(VENV)/dev.stamp

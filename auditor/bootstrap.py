@@ -1,6 +1,6 @@
 """Define the message that starts an auditor process as a child of ``biasmeter up``."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from auditor.config import Config
@@ -19,4 +19,4 @@ class AuditorBootstrap:
 
     task: AuditorTask
     config: Config
-    database_url: str
+    database_url: str = field(repr=False)

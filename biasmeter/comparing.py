@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from auditor.config import load
+from auditor.config import load_without_upstream_keys
 from auditor.documents.codec import canonical_bytes
 from auditor.documents.comparison import ComparisonDocument
 from auditor.work import open_work, utc_now
@@ -49,7 +49,7 @@ def compare(
     >>> found = biasmeter.compare("biasmeter.yaml", select="route=desk", by="tag.prompt")  # doctest: +SKIP
     """
     pairing = PairingSpec(selection=client_selection(select), by=read_grouping(by))
-    loaded = load(Path(config), os.environ)
+    loaded = load_without_upstream_keys(Path(config), os.environ)
     document = in_store(
         loaded, lambda engine: compare_stored(engine, loaded, pairing, print_systems, lambda *_: None, yes=yes)
     )
@@ -116,7 +116,7 @@ def replay_plan(
     >>> biasmeter.replay_plan(select="origin=probe,task=BJ", formats=["CTO"]).to_pandas()  # doctest: +SKIP
     """
     spec = read_spec(select, None if formats is None else ",".join(formats), swap, None, to, name)
-    loaded = load(Path(config), os.environ)
+    loaded = load_without_upstream_keys(Path(config), os.environ)
 
     async def run(engine: AsyncEngine) -> dict[str, Any]:
         async with open_work(engine, loaded, utc_now) as work:

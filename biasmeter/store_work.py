@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from auditor.config import Config, load
+from auditor.config import Config, load_without_upstream_keys
 from auditor.postgres.embedded import open_store
 from auditor.store.engine import make_engine, transaction
 from auditor.store.schema import check_version
@@ -47,7 +47,7 @@ def in_transaction(config: Path, work: Callable[[Config, AsyncConnection], Await
     StoreUnavailable, SchemaMismatch
         ``in_store`` raises it.
     """
-    loaded = load(config, os.environ)
+    loaded = load_without_upstream_keys(config, os.environ)
 
     async def run(engine: AsyncEngine) -> T:
         async with transaction(engine) as connection:

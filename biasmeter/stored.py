@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from auditor.config import load
+from auditor.config import load_without_upstream_keys
 from auditor.domain.moments import EXAMPLES, read_moment
 from auditor.errors import UsageError
 from auditor.export.coded_rows import COLUMNS, OPTIONS, coded_rows
@@ -36,7 +36,7 @@ class Store:
     """What the product has stored, read as data frames; see `open`. Close it, or use it as a context manager."""
 
     def __init__(self, config: str | os.PathLike[str]) -> None:
-        self._config = load(Path(config), os.environ)
+        self._config = load_without_upstream_keys(Path(config), os.environ)
         self._stack = ExitStack()
         self._url = self._stack.enter_context(open_store(self._config.data_dir, self._config.database_url(os.environ)))
         try:

@@ -1,6 +1,6 @@
 """The bootstraps of the gateway's child processes, and the files that the processes share."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from auditor.config import Config
@@ -60,4 +60,4 @@ class ShipperBootstrap:
     """What the shipper receives at its start."""
 
     config: Config
-    database_url: str
+    database_url: str = field(repr=False)

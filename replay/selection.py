@@ -15,7 +15,7 @@ from uuid import UUID
 
 from auditor.domain.condition import Task
 from auditor.domain.exchange import Origin
-from auditor.domain.moments import EXAMPLES, read_moment, read_span
+from auditor.domain.moments import EXAMPLES, ago, read_moment
 from auditor.domain.sampling import rank
 from auditor.errors import UsageError
 
@@ -186,8 +186,8 @@ def _period(values: Mapping[str, str]) -> tuple[datetime | None, datetime | None
     if "from" in values or "to" in values:
         raise UsageError("--select: last is the whole period; leave from and to out")
     try:
-        return now - read_span(last), now
-    except (ValueError, OverflowError):
+        return ago(last, now), now
+    except ValueError:
         raise UsageError(f"--select: last must be a length of time such as 7d, 12h or 4w, not {last!r}") from None
 
 

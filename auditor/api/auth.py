@@ -70,7 +70,11 @@ class ApiAuth:
         if request.method in {"GET", "HEAD"}:
             return
         origin = request.headers.get("origin")
-        if origin is None or origin == self._public_url or is_same_origin(origin, request.scheme, request.host):
+        if origin is None or origin == self._public_url:
+            return
+        # Behind a TLS proxy the scheme here is http; a page of the public host over http is not the console's.
+        is_direct = self._public_url is None or is_local_host(request.host)
+        if is_direct and is_same_origin(origin, request.scheme, request.host):
             return
         raise ApiError(403, "Requests from web pages of other sites are refused.", "foreign_origin")
 

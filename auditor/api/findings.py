@@ -4,7 +4,7 @@
 """
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final
 
 from aiohttp import web
@@ -19,6 +19,7 @@ from auditor.api.session import acting_name
 from auditor.documents.base import Day, Document, Timestamp
 from auditor.documents.findings import FindingBody, FindingsBody, ReferenceEntry, ReferencesBody, RouteActionsBody
 from auditor.domain.keys import KeyRole
+from auditor.domain.moments import read_time
 from auditor.errors import UsageError
 from auditor.findings import (
     AcceptedReference,
@@ -135,10 +136,9 @@ def read_action(name: object) -> str:
 def _until(fields: dict[str, Any]) -> datetime | None:
     text = optional_text(fields, "until")
     try:
-        until = None if text is None else datetime.fromisoformat(text)
+        return None if text is None else read_time(text)
     except ValueError:
         raise ApiError(400, "until must be a time such as 2026-03-20T12:00:00Z.", "invalid_value", "until") from None
-    return until if until is None or until.tzinfo else until.replace(tzinfo=UTC)
 
 
 async def take_action(connection: AsyncConnection, request: web.Request, action: FindingAction) -> None:

@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlencode
 
 import httpx2
@@ -46,7 +46,6 @@ from auditor.store.sizes import read_sizes
 #: Seconds that the gateway may take to answer.
 _PATIENCE: Final = 2.0
 _SERIES: Final = re.compile(r"^(biasmeter_[a-z_]+)(?:\{([^}]*)\})? (\S+)$", re.MULTILINE)
-_HIDDEN: Final = "hidden"
 #: The one in C, where there is one: a configuration of 200 deployments takes the other a quarter of a second.
 _DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 #: An oldest record in the spool of this age, in seconds, means that the shipper does not get on.
@@ -89,7 +88,7 @@ async def _read(request: web.Request) -> HealthBody:
         store=store,
         problems=list(_problems(gateway, jobs, judges, store)),
         config_hash=config.config_hash,
-        configuration=_public(config),
+        configuration=config.model_dump(mode="json"),
     )
 
 
@@ -236,12 +235,3 @@ def _problems(
     unread = sum(uncoded.n for uncoded in store.uncoded if uncoded.reason in {"judge_refused", "failed"})
     if unread:
         yield f"Judges could not read {unread:,} answers: see the table of answers without a label."
-
-
-def _public(config: Config) -> dict[str, Any]:
-    """Return the configuration as it holds, with its defaults, without secrets and header values."""
-    shown: dict[str, Any] = config.model_dump(mode="json")
-    for section in (*shown["deployments"], *shown["judges"]):
-        if section.get("headers"):
-            section["headers"] = dict.fromkeys(section["headers"], _HIDDEN)
-    return shown

@@ -57,9 +57,17 @@ class FailedAttempts:
         if len(self._failures) > _ADDRESSES:
             self._failures.popitem(last=False)
 
-    def forget(self, address: str) -> None:
-        """Forget the failures of an address, after a success."""
-        self._failures.pop(_network(address), None)
+    def withdraw(self, address: str) -> None:
+        """Take back the last failure that was counted for an address, because the attempt has succeeded.
+
+        Earlier failures stay: whoever has a key of their own may be guessing another.
+        """
+        network = _network(address)
+        since, count = self._failures.get(network, (None, 0))
+        if since is not None and count > 1:
+            self._failures[network] = (since, count - 1)
+        else:
+            self._failures.pop(network, None)
 
 
 def _network(address: str) -> str:
@@ -109,7 +117,7 @@ async def _login(request: web.Request, failures: FailedAttempts) -> web.Response
         else:
             token = token_urlsafe(32)
             await add_session(connection, hash_secret(token), key.id, now=now, expires_at=now + _LIFETIME)
-            failures.forget(address)
+            failures.withdraw(address)
             return _signed_in(request, following, token)
     return _refused(request, following, error)
 

@@ -13,6 +13,7 @@ from msgspec import Meta
 
 from auditor.documents.base import Document, Id
 from auditor.documents.service import ErrorBody, ErrorEntry
+from auditor.domain.moments import read_time
 
 #: Most characters of a name or a note.
 _LONGEST: Final = 2000
@@ -165,7 +166,8 @@ def optional_day(fields: dict[str, Any], name: str) -> date | None:
     if value is None:
         return None
     try:
-        return date.fromisoformat(value)
+        day = date.fromisoformat(value)
+        return read_time(day.isoformat()).date()
     except (TypeError, ValueError):
         raise ApiError(400, f"{name} must be a date such as 2026-03-01.", "invalid_value", name) from None
 
@@ -185,7 +187,7 @@ def optional_limit(value: str | None, *, default: int, most: int) -> int:
     """
     if value is None:
         return default
-    if not value.isascii() or not value.isdecimal() or not 1 <= int(value) <= most:
+    if not (value.isascii() and value.isdecimal() and len(value) < 12 and 1 <= int(value) <= most):
         raise ApiError(400, f"'limit' must be a whole number from 1 to {most}.", "invalid_value", "limit")
     return int(value)
 

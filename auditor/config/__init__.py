@@ -21,7 +21,7 @@ from auditor.config.audits import (
     SelectionRule,
     Webhook,
 )
-from auditor.config.loading import LoadedConfig, default_config, load, loads, read
+from auditor.config.loading import LoadedConfig, default_config, load, load_without_upstream_keys, loads, read
 from auditor.config.models import AuditorConfig, Config, GatewayConfig, Spool, StoreConfig
 from auditor.config.network import Address
 from auditor.config.routes import Deployment, Price, Route, Timeouts, WeightedDeployment
@@ -64,6 +64,7 @@ __all__ = [
     "default_config",
     "format_duration",
     "load",
+    "load_without_upstream_keys",
     "loads",
     "parse_duration",
     "parse_size",

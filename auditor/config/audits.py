@@ -392,7 +392,7 @@ class OtelExport(Section):
 
     endpoint: CollectorUrl
     """The collector's address, without ``/v1/traces`` and ``/v1/logs``, which are appended."""
-    headers: Headers = Field(default_factory=dict, repr=False)
+    headers: Headers = Field(default_factory=dict)
     """Headers of every request to the collector; their values are neither shown nor hashed, because they often hold a
     key."""
 

@@ -5,7 +5,7 @@ are skipped, because the models report them.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -14,11 +14,11 @@ from pydantic import ValidationError
 
 from auditor.config import yaml_source
 from auditor.config.audits import ALL, LEXICON
-from auditor.config.models import Config
+from auditor.config.models import WITHHELD, Config
 from auditor.config.problems import KeyPath, Problem, suggest, to_error, word
 from auditor.config.routes import ANY_MODEL
 from auditor.config.values import quote, show
-from auditor.config.yaml_source import LARGEST_FILE, Places, YamlDocument
+from auditor.config.yaml_source import Places, YamlDocument, read_text
 from auditor.errors import ConfigError
 
 #: Only here an unset variable means that the key is absent, which selects the embedded store.
@@ -34,9 +34,11 @@ class Substitution:
 
     environ: Mapping[str, str]
     places: Places
+    #: Whether secrets of deployments are replaced by a word, so that their variables need not be set.
+    withhold: bool
     problems: list[Problem] = field(default_factory=list)
-    #: Paths with a value from a variable, which errors never show.
-    filled: set[KeyPath] = field(default_factory=set)
+    #: Paths with a value from a variable, which errors never show, and the variable's name.
+    filled: dict[KeyPath, str] = field(default_factory=dict)
 
     def apply(self, value: Any, path: KeyPath = ()) -> Any:
         """Replace every variable at or below ``path``; one that is not usable becomes None."""
@@ -54,6 +56,8 @@ class Substitution:
             self._refuse(path, f"{_word(value)}: a variable must be the whole value, written ${{NAME}}")
             return None
         name = whole[1]
+        if self.withhold and _is_upstream_secret(path):
+            return WITHHELD
         content = self.environ.get(name)
         if path in OPTIONAL and not content:
             return None
@@ -63,11 +67,15 @@ class Substitution:
         if any("\ud800" <= character <= "\udfff" for character in content):
             self._refuse(path, f"the environment variable {name} is not UTF-8")
             return None
-        self.filled.add(path)
+        self.filled[path] = name
         return content
 
     def _refuse(self, path: KeyPath, message: str) -> None:
         self.problems.append(Problem(line=self.places.line(path), path=path, message=message))
+
+
+def _is_upstream_secret(path: KeyPath) -> bool:
+    return path[:1] == ("deployments",) and path[2:3] in {("api_key",), ("headers",)}
 
 
 def _word(value: str) -> str:
@@ -103,18 +111,34 @@ def load(path: Path, environ: Mapping[str, str]) -> Config:
     return read(path, environ).config.from_file(path)
 
 
-def read(path: Path, environ: Mapping[str, str]) -> LoadedConfig:
-    """Load a configuration file with the lines of its parts; raises as ``load`` does."""
-    text = _decode(_read_bytes(path), str(path))
-    return loads(text, source=str(path), folder=path.absolute().parent, environ=environ)
+def load_without_upstream_keys(path: Path, environ: Mapping[str, str]) -> Config:
+    """Load a configuration file for a process that asks no deployment itself; raises as ``load`` does.
+
+    It holds no secret of a deployment, needs none of their variables, and has the same hash.
+    """
+    return read(path, environ, withhold=True).config.without_upstream_keys().from_file(path)
 
 
-def loads(text: str, *, source: str, folder: Path, environ: Mapping[str, str]) -> LoadedConfig:
-    """Load a configuration from text; relative paths in it are relative to ``folder``; raises as ``load`` does."""
+def read(path: Path, environ: Mapping[str, str], *, withhold: bool = False) -> LoadedConfig:
+    """Load a configuration file with the lines of its parts; parameters and errors are those of ``loads``."""
+    text = read_text(path, advice="; pass the configuration with -c")
+    return loads(text, source=str(path), folder=path.absolute().parent, environ=environ, withhold=withhold)
+
+
+def loads(text: str, *, source: str, folder: Path, environ: Mapping[str, str], withhold: bool = False) -> LoadedConfig:
+    """Load a configuration from text; raises as ``load`` does.
+
+    Parameters
+    ----------
+    folder
+        The folder that relative paths in the text are relative to.
+    withhold
+        Do not read the variables of secrets of deployments.
+    """
     document = yaml_source.parse(text, source)
     if document.data is None:
         raise to_error(document.problems, source)
-    substitution = Substitution(environ=environ, places=document.places)
+    substitution = Substitution(environ=environ, places=document.places, withhold=withhold)
     data = substitution.apply(document.data)
     problems = [*document.problems, *substitution.problems]
     problems += [Problem(line=document.places.line(path), path=path, message=message) for path, message in check(data)]
@@ -125,7 +149,8 @@ def loads(text: str, *, source: str, folder: Path, environ: Mapping[str, str]) -
         problems += _word_all(error, document, substitution.filled, {problem.path for problem in problems})
     if config is None or problems:
         raise to_error(problems, source)
-    return LoadedConfig(config=config, places=document.places)
+    upstream = (name for path, name in substitution.filled.items() if _is_upstream_secret(path))
+    return LoadedConfig(config=config.with_upstream_variables(upstream), places=document.places)
 
 
 def default_config(environ: Mapping[str, str], port: int | None = None, model: str | None = None) -> Config:
@@ -168,33 +193,8 @@ def _word_default(path: KeyPath, words: str) -> str:
     return f"{names.get(last, last)}: {words}"
 
 
-def _read_bytes(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            content = file.read(LARGEST_FILE + 1)
-    except FileNotFoundError:
-        raise ConfigError(f"{path}: no such file; pass the configuration with -c") from None
-    except IsADirectoryError:
-        raise ConfigError(f"{path}: is a folder, not a YAML file") from None
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise ConfigError(f"{path}: cannot be read: {reason}") from None
-    if len(content) > LARGEST_FILE:
-        raise ConfigError(f"{path}: is larger than {LARGEST_FILE // 1024} KiB, which is too large for a configuration")
-    return content
-
-
-def _decode(content: bytes, source: str) -> str:
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        message = f"byte 0x{content[error.start]:02x} is not UTF-8"
-        raise to_error([Problem(line=line, message=message)], source) from None
-
-
 def _word_all(
-    error: ValidationError, document: YamlDocument, filled: set[KeyPath], reported: set[KeyPath]
+    error: ValidationError, document: YamlDocument, filled: Collection[KeyPath], reported: set[KeyPath]
 ) -> list[Problem]:
     """Describe the problems that pydantic found, except those that follow from another one."""
     errors = error.errors()

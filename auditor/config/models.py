@@ -7,8 +7,9 @@ reads a ``Config`` from a file.
 import hashlib
 import json
 import os
+import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
@@ -45,16 +46,27 @@ from auditor.trials.assignment import RESERVED_TAGS
 
 DATABASE_VARIABLE: Final = "BIASMETER_DATABASE_URL"
 
+#: Stands in place of a deployment's secrets where they are not needed.
+WITHHELD: Final = "withheld"
+
 _MIB: Final = 1024 * 1024
+_DATABASE_HOST: Final = re.compile(r"(?:\[[0-9A-Fa-f:.]*\]|[^:@\[\]]*)(?::\d{1,5})?", re.ASCII)
 _DIALECTS: Final = ("postgresql://", "postgres://", "postgresql+asyncpg://")
 
 
 def _normalise_database_url(url: str) -> str:
-    """Return the form of a PostgreSQL URL that both asyncpg and SQLAlchemy accept."""
-    for dialect in _DIALECTS:
-        if url.startswith(dialect):
-            return "postgresql://" + url.removeprefix(dialect)
-    raise ValueError("must start with postgresql://")
+    """Return the form of a PostgreSQL URL that both asyncpg and SQLAlchemy accept.
+
+    The drivers name parts of a URL that they cannot split, and these may be parts of its password.
+    """
+    dialect = next((dialect for dialect in _DIALECTS if url.startswith(dialect)), None)
+    if dialect is None:
+        raise ValueError("must start with postgresql://")
+    rest = url.removeprefix(dialect)
+    hosts = re.split(r"[/?#]", rest, maxsplit=1)[0].rpartition("@")[2]
+    if not all(_DATABASE_HOST.fullmatch(host) for host in hosts.split(",")):
+        raise ValueError("is not a URL of PostgreSQL; in a password write / as %2F, ? as %3F, # as %23 and @ as %40")
+    return "postgresql://" + rest
 
 
 def _check_database_url(secret: SecretStr) -> SecretStr:
@@ -204,6 +216,8 @@ class Config(Section):
 
     #: The file that was read, as commands name it; a placeholder where none was.
     _file: str = PrivateAttr(default="FILE")
+    #: The variables of the environment that the file names for secrets of deployments.
+    _upstream_variables: frozenset[str] = PrivateAttr(default=frozenset())
 
     @property
     def file(self) -> str:
@@ -221,6 +235,12 @@ class Config(Section):
         located._file = str(path.absolute())  # noqa: SLF001 -- its own class
         return located
 
+    def with_upstream_variables(self, names: Iterable[str]) -> "Config":
+        """Return this configuration with the variables that hold secrets of deployments."""
+        noted = self.model_copy()
+        noted._upstream_variables = frozenset(names)  # noqa: SLF001 -- its own class
+        return noted
+
     @cached_property
     def config_hash(self) -> str:
         """The first 16 hex digits of the SHA-256 of the resolved content, without secrets and header values."""
@@ -237,11 +257,12 @@ class Config(Section):
 
         The keys of deployments and the values of their headers are replaced by a word.
         """
+        word = SecretStr(WITHHELD)
         withheld = tuple(
             deployment.model_copy(
                 update={
-                    "api_key": deployment.api_key and SecretStr("withheld"),
-                    "headers": dict.fromkeys(deployment.headers, "withheld"),
+                    "api_key": deployment.api_key and word,
+                    "headers": dict.fromkeys(deployment.headers, word),
                 }
             )
             for deployment in self.deployments
@@ -249,11 +270,13 @@ class Config(Section):
         return self.model_copy(update={"deployments": withheld})
 
     def environment(self, environ: Mapping[str, str]) -> dict[str, str]:
-        """Return the variables of ``environ`` that do not hold the key of a deployment, for child processes."""
+        """Return the variables of ``environ`` that hold no secret of a deployment, for child processes."""
         keys = {
             deployment.api_key.get_secret_value() for deployment in self.deployments if deployment.api_key is not None
         }
-        return {name: value for name, value in environ.items() if value not in keys}
+        return {
+            name: value for name, value in environ.items() if name not in self._upstream_variables and value not in keys
+        }
 
     @property
     def tag_names(self) -> frozenset[str]:

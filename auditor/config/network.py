@@ -3,6 +3,7 @@
 import ipaddress
 import re
 import ssl
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final
 from urllib.parse import SplitResult, urlsplit
@@ -117,8 +118,13 @@ def _check_webhook_url(secret: SecretStr) -> SecretStr:
     return secret
 
 
-def _check_headers(headers: dict[str, str]) -> dict[str, str]:
-    for name, value in headers.items():
+def plain_headers(headers: Mapping[str, SecretStr]) -> dict[str, str]:
+    """Return headers as they are sent."""
+    return {name: value.get_secret_value() for name, value in headers.items()}
+
+
+def _check_headers(headers: dict[str, SecretStr]) -> dict[str, SecretStr]:
+    for name, value in plain_headers(headers).items():
         if not _HEADER_NAME.fullmatch(name):
             raise ValueError(f"{quote(name)} is not the name of a header")
         if not (value.isascii() and value.isprintable()) or value != value.strip():
@@ -151,6 +157,6 @@ BaseUrl = Annotated[str, AfterValidator(_check_base_url)]
 CollectorUrl = Annotated[str, AfterValidator(_check_collector_url)]
 PublicUrl = Annotated[str, AfterValidator(_check_public_url)]
 WebhookUrl = Annotated[SecretStr, AfterValidator(_check_webhook_url)]
-Headers = Annotated[dict[str, str], AfterValidator(_check_headers)]
+Headers = Annotated[dict[str, SecretStr], AfterValidator(_check_headers)]
 HeaderName = Annotated[str, AfterValidator(_check_header_name)]
 CertificatesFile = Annotated[ResolvedPath, AfterValidator(_check_certificates)]

@@ -9,7 +9,7 @@ from pydantic import Field, field_validator, model_validator
 
 from auditor.config.actions import FindingPolicy
 from auditor.config.audits import ALL, Mirror
-from auditor.config.network import ApiVersion, BaseUrl, CertificatesFile, HeaderName, Headers, Secret
+from auditor.config.network import ApiVersion, BaseUrl, CertificatesFile, HeaderName, Headers, Secret, plain_headers
 from auditor.config.trials import MitigationTrial
 from auditor.config.values import Label, Name, NonNegative, PositiveSeconds, Section, Share
 
@@ -74,7 +74,7 @@ class Deployment(Section):
     """What it costs; absent: costs can be neither estimated nor limited, and it uses nothing of a key's budget."""
     timeouts: Timeouts | None = None
     """Its own timeouts; each that is absent is the gateway's."""
-    headers: Headers = Field(default_factory=dict, repr=False)
+    headers: Headers = Field(default_factory=dict)
     """Headers that are sent with every request; their values are neither shown nor hashed, because they often hold a
     key."""
 
@@ -92,7 +92,7 @@ class Deployment(Section):
 
     def fixed_headers(self) -> dict[str, str]:
         """Return the headers of every request, names in lower case: its ``headers``, then its key."""
-        fixed = {name.lower(): value for name, value in self.headers.items()}
+        fixed = {name.lower(): value for name, value in plain_headers(self.headers).items()}
         if self.api_key is None:
             return fixed
         name = self.api_key_header or ("api-key" if self.api_version else "authorization")

@@ -35,7 +35,8 @@ class MitigationArm(Section):
             raise ValueError("needs exactly one of instruction, file")
         if path is not None:
             try:
-                instruction = path.read_text(encoding="utf-8").strip()
+                with path.open("rb") as file:
+                    instruction = file.read(4 * _LONGEST + 1).decode("utf-8-sig").strip()
             except (OSError, ValueError) as error:
                 reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
                 raise ValueError(f"{path}: cannot be read: {reason}") from None

@@ -8,13 +8,15 @@ Scalars stay text (``off`` and ``no`` are not false, ``1:30`` is not 90): the ke
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
 import yaml
 from typing_extensions import override  # in typing from 3.12 on
 
-from auditor.config.problems import KeyPath, Problem
+from auditor.config.problems import KeyPath, Problem, to_error
 from auditor.config.values import quote
+from auditor.errors import ConfigError
 
 #: The greatest depth, more than people use and less than Python's limit.
 DEEPEST: Final = 64
@@ -140,6 +142,52 @@ class YamlDocument:
     data: Any
     places: Places
     problems: list[Problem]
+
+
+def read_text(path: Path, *, advice: str = "") -> str:
+    """Read the text of a YAML file of at most 1 MiB; ``advice`` ends the error that there is none.
+
+    Raises
+    ------
+    ConfigError
+        The file cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read(LARGEST_FILE + 1)
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such file{advice}") from None
+    except IsADirectoryError:
+        raise ConfigError(f"{path}: is a folder, not a YAML file") from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise ConfigError(f"{path}: cannot be read: {reason}") from None
+    if len(content) > LARGEST_FILE:
+        raise ConfigError(f"{path}: is larger than {LARGEST_FILE // 1024} KiB, which is too large for a configuration")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        message = f"byte 0x{content[error.start]:02x} is not UTF-8"
+        raise to_error([Problem(line=line, message=message)], str(path)) from None
+
+
+def load_mapping(path: Path) -> dict[str, Any]:
+    """Return the mapping of a YAML file, whose scalars are text; an empty file is an empty mapping.
+
+    Raises
+    ------
+    ConfigError
+        The file cannot be read, or has problems: one line for each, with file and line.
+    """
+    text = read_text(path)
+    if not text.strip():
+        return {}
+    document = parse(text, str(path))
+    if document.problems:
+        raise to_error(document.problems, str(path))
+    data: dict[str, Any] = document.data
+    return data
 
 
 def parse(text: str, source: str) -> YamlDocument:

@@ -70,8 +70,8 @@ def decode(content: bytes, kind: type[_Document], source: str) -> _Document:
     """
     try:
         value = msgspec.json.decode(content)
-    except msgspec.DecodeError as error:
-        raise InputError(f"{source}: is not JSON: {error}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{source}: is not JSON: {' '.join(str(error).split())}") from None
     return convert(value, kind, source)
 
 

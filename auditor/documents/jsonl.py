@@ -6,7 +6,6 @@ Every command that reads or writes rows uses it. Callers know what a row means.
 import gzip
 import os
 import secrets
-import zlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -16,17 +15,14 @@ from typing import Any, BinaryIO, Final, TypeVar, cast
 
 import msgspec
 
+from auditor.documents.input_files import BOM, DAMAGED, LONGEST_LINE, opened
 from auditor.errors import InputError, UsageError
 
 Record = dict[str, object]
 _Made = TypeVar("_Made")
 
-_GZIP_MAGIC: Final = b"\x1f\x8b"
-_BOM: Final = b"\xef\xbb\xbf"
 #: Complaints that are kept: enough to see what is wrong with a file. The count is always complete.
 _COMPLAINTS_KEPT: Final = 5
-#: A file with a longer line is not JSONL: no response of a model is that long.
-_LONGEST_LINE: Final = 64 * 1024 * 1024
 #: Lines between two reports of progress.
 _EVERY: Final = 200
 
@@ -125,41 +121,28 @@ class Rows:
                     raise InputError(f"row {number}: {error}") from None
                 yield number, text
             return
-        with _open(self._source) as (raw, lines):
+        with opened(self._source) as (raw, lines):
             for number, line in _numbered(self._source, lines):
                 if number % _EVERY == 0:
                     self._on_bytes(raw.tell())
-                yield number, line.removeprefix(_BOM) if number == 1 else line
+                yield number, line.removeprefix(BOM) if number == 1 else line
             self._on_bytes(raw.tell())
 
 
-@contextmanager
-def _open(path: Path) -> Iterator[tuple[BufferedReader, BinaryIO]]:
-    require_file(path)
-    try:
-        with path.open("rb") as raw:
-            packed = raw.peek(2)[:2] == _GZIP_MAGIC
-            if path.suffix == ".gz" and not packed:
-                raise InputError(f"{path}: is named .gz but is not gzipped")
-            yield raw, cast("BinaryIO", gzip.GzipFile(fileobj=raw)) if packed else raw
-    except PermissionError as error:
-        raise InputError(f"{path}: may not be read") from error
-
-
-def _numbered(path: Path, lines: BinaryIO) -> Iterator[tuple[int, bytes]]:
+def _numbered(path: Path, lines: BufferedReader) -> Iterator[tuple[int, bytes]]:
     number = 0
     while True:
         try:
-            line = lines.readline(_LONGEST_LINE)
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            line = lines.readline(LONGEST_LINE)
+        except DAMAGED as error:
             raise InputError(f"{path}:{number + 1}: the gzipped data is cut off or damaged") from error
         except OSError as error:
             raise InputError(f"{path}:{number + 1}: cannot be read: {error.strerror}") from error
         if not line:
             return
         number += 1
-        if len(line) >= _LONGEST_LINE:
-            raise InputError(f"{path}:{number}: the line is longer than 64 MiB; is this JSONL?")
+        if len(line) >= LONGEST_LINE:
+            raise InputError(f"{path}:{number}: the line is longer than {LONGEST_LINE >> 20} MiB; is this JSONL?")
         yield number, line
 
 
@@ -181,20 +164,6 @@ def parse(text: bytes) -> Record:
     if not isinstance(value, dict):
         raise BadRow("is not a JSON object")
     return value
-
-
-def require_file(path: Path) -> None:
-    """Refuse a path that names no file.
-
-    Raises
-    ------
-    UsageError
-        For a missing file or a directory.
-    """
-    if not path.exists():
-        raise UsageError(f"{path}: no such file")
-    if path.is_dir():
-        raise UsageError(f"{path}: is a directory")
 
 
 def require_target(path: Path, *inputs: Path) -> None:

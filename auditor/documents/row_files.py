@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from auditor.documents.csv_cells import escape_formula
 from auditor.documents.jsonl import Record, writing
 from auditor.errors import InputError
 
@@ -29,7 +30,8 @@ def writing_rows(path: Path, columns: Sequence[str], types: Mapping[str, str]) -
     path
         Path of the file, with one of the endings in ``FORMATS``.
     columns
-        Columns of CSV and Parquet, in order. A value that is a list or an object is JSON in CSV.
+        Columns of CSV and Parquet, in order. A value that is a list or an object is JSON in CSV, and text that a
+        spreadsheet would execute is escaped there.
     types
         Arrow types of the columns that are not text, for Parquet.
 
@@ -44,7 +46,7 @@ def writing_rows(path: Path, columns: Sequence[str], types: Mapping[str, str]) -
         return
     rough = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
-        with _csv(rough, columns) if path.suffix == ".csv" else _parquet(rough, columns, types) as write:
+        with _csv(rough, columns) if path.suffix.lower() == ".csv" else _parquet(rough, columns, types) as write:
             yield write
         rough.replace(path)
     except OSError as error:
@@ -62,7 +64,7 @@ def _csv(path: Path, columns: Sequence[str]) -> Iterator[Callable[[Record], None
 
 
 def _cell(value: object) -> object:
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
+    return escape_formula(json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value)
 
 
 @contextmanager

@@ -4,6 +4,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+_FIRST: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _AGO: Final = re.compile(r"(\d{1,6})\s*([smhdw])", re.ASCII)
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 #: Examples for an error message.
@@ -16,7 +17,7 @@ def read_moment(text: str, now: datetime) -> datetime:
     Raises
     ------
     ValueError
-        It is not a moment between the years 1 and 9999.
+        It is not a moment between the years 1970, with which ids of exchanges begin, and 9999.
 
     Examples
     --------
@@ -30,13 +31,33 @@ def read_moment(text: str, now: datetime) -> datetime:
     today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     if text in {"today", "yesterday"}:
         return today - timedelta(days=text == "yesterday")
+    return ago(text, now) if _AGO.fullmatch(text) else read_time(text)
+
+
+def read_time(text: str) -> datetime:
+    """Read an ISO 8601 time, as ``read_moment`` does."""
     try:
-        if _AGO.fullmatch(text):
-            return now - read_span(text)
-        moment = datetime.fromisoformat(text)
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+        time = datetime.fromisoformat(text)
+        time = (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
     except OverflowError as error:
         raise ValueError(str(error)) from None
+    if time < _FIRST:
+        raise ValueError(text)
+    return time
+
+
+def ago(text: str, now: datetime) -> datetime:
+    """Return the moment that was a length of time ago, such as ``7d``.
+
+    Raises
+    ------
+    ValueError
+        It is no length of time, or was before 1970.
+    """
+    span = read_span(text)
+    if span > now - _FIRST:
+        raise ValueError(text)
+    return now - span
 
 
 def read_span(text: str) -> timedelta:

@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 from msgspec import UNSET
 
+from auditor.config.yaml_source import load_mapping
 from auditor.documents.base import Missing
 from auditor.documents.decisions import (
     DecisionGroupEntry,
@@ -70,9 +71,8 @@ def load_rule(name: str) -> DecisionRuleEntry:
         if not path.is_file():
             raise UsageError(f"--preset {name}: neither a file nor one of {', '.join(sorted(presets))}")
         try:
-            fields = msgspec.yaml.decode(path.read_bytes())
-            return msgspec.convert({"name": path.stem, **fields}, DecisionRuleEntry)
-        except (msgspec.MsgspecError, TypeError, OSError) as error:
+            return msgspec.convert({"name": path.stem, **load_mapping(path)}, DecisionRuleEntry, strict=False)
+        except msgspec.ValidationError as error:
             raise UsageError(f"{name}: is not a rule: {error}") from None
     return msgspec.convert({"name": name, **fields}, DecisionRuleEntry)
 
@@ -131,7 +131,7 @@ def _read(rows: Iterable[Mapping[str, Any]], options: DecisionOptions) -> _Decid
                 decided.unread += 1
                 continue
             decided.favourable.append(favourable)
-        seen.update(name for name in options.rule.fields if row.get(name) not in {None, ""})
+        seen.update(name for name in options.rule.fields if row.get(name) is not None and row[name] != "")
         decided.groups.append(
             tuple(_category(row.get(name), known) for name, known in zip(options.rule.fields, names, strict=True))
         )
@@ -157,8 +157,12 @@ def _favourable(decision: object, number: int, options: DecisionOptions) -> bool
     if word in _YES or word in _NO:
         return word in _YES
     raise InputError(
-        f"row {number}: {options.decision} {decision!r} is neither yes nor no; name the good one: --favourable"
+        f"row {number}: {options.decision} {_short(decision)} is neither yes nor no; name the good one: --favourable"
     )
+
+
+def _short(value: object) -> str:
+    return repr(value if isinstance(value, int | float) else str(value)[:60])
 
 
 def _score(value: object, number: int, name: str) -> float | None:
@@ -169,7 +173,7 @@ def _score(value: object, number: int, name: str) -> float | None:
     except ValueError:
         score = float("nan")
     if not np.isfinite(score):
-        raise InputError(f"row {number}: {name} {value!r} is not a number")
+        raise InputError(f"row {number}: {name} {_short(value)} is not a number")
     return score
 
 

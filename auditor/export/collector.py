@@ -12,6 +12,7 @@ from typing import Final
 import httpx2
 
 from auditor.config.audits import OtelExport
+from auditor.config.network import plain_headers
 from auditor.errors import AuditError, StoreUnavailable
 from auditor.store.engine import transaction
 from auditor.store.unsent import forget_unsent, take_unsent
@@ -88,7 +89,7 @@ async def send_some(work: Work, settings: OtelExport, client: httpx2.AsyncClient
 
 
 async def _post(client: httpx2.AsyncClient, settings: OtelExport, signal: str, content: bytes) -> None:
-    headers = {"content-type": "application/x-protobuf", **settings.headers}
+    headers = {"content-type": "application/x-protobuf", **plain_headers(settings.headers)}
     try:
         answer = await client.post(f"{settings.endpoint}/v1/{signal}", content=content, headers=headers)
     except httpx2.HTTPError as error:

@@ -10,19 +10,27 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from auditor.coding.responses import FIELDS
+from auditor.config.values import quote
+from auditor.documents.input_files import check_unpacked, read_document, require_file
 from auditor.documents.jsonl import Record
 from auditor.errors import InputError
 from auditor.export.inspect_writer import ROW
 
 #: Endings of the names of logs.
 LOGS: Final = (".eval", ".json")
+_HEADER: Final = "header.json"
 _SAMPLES: Final = "samples/"
 _ZSTANDARD: Final = 93
+_COMPRESSIONS: Final = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, _ZSTANDARD})
+#: The flag of an encrypted member.
+_ENCRYPTED: Final = 1
+#: Bytes of a sample with its events.
+_LARGEST_MEMBER: Final = 64 << 20
 #: Bytes of the fixed part of the header in front of a member of a ZIP archive.
 _LOCAL_HEADER: Final = 30
 #: Inspect's reasons to stop, by ours.
@@ -57,55 +65,112 @@ def read_inspect_logs(path: Path) -> Iterator[Record]:
 
 def _rows(path: Path) -> Iterator[Record]:
     count = 0
-    for header, sample in _archive(path) if path.suffix == ".eval" else _document(path):
-        if not isinstance(header.get("eval"), dict) or not isinstance(sample, dict):
-            raise InputError(f"{path}: is not a log of Inspect")
+    for spec, sample in _archive(path) if path.suffix == ".eval" else _document(path):
         count += 1
-        yield _row(header["eval"], sample)
+        yield _row(spec, sample)
     if count == 0:
         raise InputError(f"{path}: holds no samples")
 
 
-def _document(path: Path) -> Iterator[tuple[Mapping[str, Any], Any]]:
+class _Part(msgspec.Struct):
+    """A part of a message."""
+
+    text: str | None = None
+
+
+class _Message(msgspec.Struct):
+    content: str | list[_Part] | None = None
+    role: str | None = None
+
+
+class _Choice(msgspec.Struct):
+    message: _Message | None = None
+    stop_reason: str | None = None
+
+
+class _Output(msgspec.Struct):
+    choices: list[_Choice] | None = None
+    completion: str | None = None
+
+
+class _Failure(msgspec.Struct):
+    message: str | None = None
+
+
+class _Sample(msgspec.Struct):
+    """What is read of a sample; its events, which are most of it, are skipped."""
+
+    id: str | int | None = None
+    epoch: int = 1
+    input: str | list[_Message] | None = None
+    metadata: dict[str, Any] | None = None
+    output: _Output | None = None
+    error: _Failure | None = None
+    attachments: dict[str, str] | None = None
+
+
+class _Header(msgspec.Struct):
+    eval: dict[str, Any]
+
+
+class _Log(_Header):
+    samples: list[_Sample]
+
+
+_T = TypeVar("_T")
+
+
+def _decode(content: bytes, kind: type[_T], place: str) -> _T:
     try:
-        log = msgspec.json.decode(path.read_bytes())
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise InputError(f"{path}: is not JSON: {' '.join(str(error).split())}") from None
-    samples = log.get("samples") if isinstance(log, dict) else None
-    if not isinstance(samples, list):
-        raise InputError(f"{path}: is not a log of Inspect with samples")
-    for sample in samples:
-        yield log, sample
+        return msgspec.json.decode(content, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{place}: is not a log of Inspect: {' '.join(str(error).split())}") from None
 
 
-def _archive(path: Path) -> Iterator[tuple[Mapping[str, Any], Any]]:
+def _document(path: Path) -> Iterator[tuple[Mapping[str, Any], _Sample]]:
+    log = _decode(read_document(path), _Log, str(path))
+    for sample in log.samples:
+        yield log.eval, sample
+
+
+def _archive(path: Path) -> Iterator[tuple[Mapping[str, Any], _Sample]]:
+    require_file(path)
     try:
         with zipfile.ZipFile(path) as archive:
-            names = sorted(name for name in archive.namelist() if name.startswith(_SAMPLES))
-            header = msgspec.json.decode(_member(archive, "header.json"))
+            # The sizes are those that the archive's table of contents names; no member gives more.
+            members = {member.filename: member for member in archive.infolist()}
+            names = sorted(name for name in members if name.startswith(_SAMPLES))
+            if _HEADER not in members:
+                raise InputError(f"{path}: has no {_HEADER}: the evaluation has not ended, or it is not a log")
+            unpacked = sum(members[name].file_size for name in (_HEADER, *names))
+            check_unpacked(unpacked, path.stat().st_size, str(path))
+            header = _decode(_member(archive, members[_HEADER], path), _Header, f"{path}: {_HEADER}")
             for name in names:
-                yield header, msgspec.json.decode(_member(archive, name))
-    except KeyError:
-        raise InputError(f"{path}: has no header.json: the evaluation has not ended, or it is not a log") from None
-    except (zipfile.BadZipFile, zlib.error, msgspec.DecodeError, struct.error, RecursionError) as error:
-        raise InputError(f"{path}: is not a log of Inspect: {' '.join(str(error).split())}") from None
+                yield header.eval, _decode(_member(archive, members[name], path), _Sample, f"{path}: {quote(name)}")
+    except (zipfile.BadZipFile, zlib.error, struct.error, EOFError, ValueError, NotImplementedError) as error:
+        raise InputError(f"{path}: is not an archive that can be read: {' '.join(str(error).split())}") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
 
 
-def _member(archive: zipfile.ZipFile, name: str) -> bytes:
+def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path) -> bytes:
     """Return a member; Python before 3.14 does not decompress Zstandard.
 
     Raises
     ------
+    InputError
+        It is too large, encrypted, or compressed in another way than Inspect's.
     ModuleNotFoundError
         The member is compressed with Zstandard, and pyarrow is not installed.
     """
-    member = archive.getinfo(name)
+    place = f"{path}: {quote(member.filename)}"
+    if member.file_size > _LARGEST_MEMBER:
+        raise InputError(f"{place}: is larger than {_LARGEST_MEMBER >> 20} MiB")
+    if member.flag_bits & _ENCRYPTED or member.compress_type not in _COMPRESSIONS:
+        raise InputError(f"{place}: is encrypted, or compressed in another way than Inspect's logs are")
     if member.compress_type != _ZSTANDARD:
-        return archive.read(member)
+        with archive.open(member) as file:
+            return file.read(member.file_size)  # with a number it unpacks no more than these bytes
     import pyarrow as pa  # noqa: PLC0415 -- part of the extra frames
 
     assert archive.fp is not None
@@ -117,46 +182,43 @@ def _member(archive: zipfile.ZipFile, name: str) -> bytes:
     return content
 
 
-def _row(spec: Mapping[str, Any], sample: Mapping[str, Any]) -> Record:
-    metadata = sample.get("metadata") or {}
-    output = sample.get("output") or {}
-    choice: Mapping[str, Any] = next(iter(output.get("choices") or ()), {})
-    text = _attached(sample, _text((choice.get("message") or {}).get("content")) or output.get("completion") or "")
+def _row(spec: Mapping[str, Any], sample: _Sample) -> Record:
+    metadata = sample.metadata or {}
+    output = sample.output or _Output()
+    choice = next(iter(output.choices or ()), None)
+    message = choice.message if choice is not None else None
+    text = _attached(sample, (_text(message.content) if message is not None else "") or output.completion or "")
     if isinstance(metadata.get(ROW), dict):
-        return {**metadata[ROW], **({"response": text} if choice else {})}
-    stop = choice.get("stop_reason")
-    error = sample.get("error")
+        return {**metadata[ROW], **({"response": text} if choice is not None else {})}
+    stop = choice.stop_reason if choice is not None else None
     row: Record = {
         "task": "Explain",
         **{name: metadata[name] for name in FIELDS if metadata.get(name) is not None},
-        "id": f"{spec.get('eval_id') or spec.get('task_id')}/{sample.get('id')}/{sample.get('epoch', 1)}",
+        "id": f"{spec.get('eval_id') or spec.get('task_id')}/{sample.id}/{sample.epoch}",
         "deployment": spec.get("model"),
-        "response": text if choice else None,
+        "response": text if choice is not None else None,
         "finish_reason": _STOPS.get(str(stop), stop),
         "prompt": _prompt(sample),
-        "error": error.get("message") if isinstance(error, dict) else None,
-        "draw": int(sample.get("epoch", 1)) - 1,
-        "sample_id": sample.get("id"),
+        "error": sample.error.message if sample.error is not None else None,
+        "draw": sample.epoch - 1,
+        "sample_id": sample.id,
         "inspect_task": spec.get("task"),
     }
     return {name: value for name, value in row.items() if value is not None}
 
 
-def _prompt(sample: Mapping[str, Any]) -> str | None:
-    prompt = sample.get("input")
+def _prompt(sample: _Sample) -> str | None:
+    prompt = sample.input
     if isinstance(prompt, list):
-        questions = [message for message in prompt if isinstance(message, dict) and message.get("role") == "user"]
-        prompt = _text(questions[-1].get("content")) if questions else None
-    return _attached(sample, prompt) if isinstance(prompt, str) else None
+        questions = [message for message in prompt if message.role == "user"]
+        prompt = _text(questions[-1].content) if questions else None
+    return None if prompt is None else _attached(sample, prompt)
 
 
-def _text(content: object) -> str:
-    if isinstance(content, list):
-        return "".join(_text(part.get("text")) for part in content if isinstance(part, dict))
-    return content if isinstance(content, str) else ""
+def _text(content: str | list[_Part] | None) -> str:
+    return content if isinstance(content, str) else "".join(part.text or "" for part in content or ())
 
 
-def _attached(sample: Mapping[str, Any], text: str) -> str:
+def _attached(sample: _Sample, text: str) -> str:
     key = text.removeprefix(_ATTACHMENT)
-    attachment = (sample.get("attachments") or {}).get(key) if key != text else None
-    return attachment if isinstance(attachment, str) else text
+    return (sample.attachments or {}).get(key, text) if key != text else text

@@ -4,15 +4,15 @@
 the shipped pool's data card.
 """
 
-import csv
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, fields
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-from auditor.documents.jsonl import BadRow, Record, Rows, require_file
+from auditor.documents.input_files import csv_records
+from auditor.documents.jsonl import BadRow, Record, Rows
 from auditor.domain.condition import Task
 from auditor.domain.statement import Statement
 from auditor.errors import InputError
@@ -158,33 +158,8 @@ def _boolean(record: Record, name: str) -> bool:
 
 
 def _read_csv(path: Path) -> Iterator[tuple[int, Statement]]:
-    require_file(path)
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            yield from _csv_rows(path, csv.DictReader(file, strict=True), statement_of)
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: is not UTF-8 text") from error
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
-
-
-def _csv_rows(
-    path: Path, reader: "csv.DictReader[str]", make: Callable[[Record], Statement]
-) -> Iterator[tuple[int, Statement]]:
-    count = 0
-    try:
-        for missing in sorted({"id", "statement"} - set(reader.fieldnames or ())):
-            raise InputError(f"{path}:1: the header names no column {missing!r}")
-        for row in reader:
-            count += 1
-            if None in row:
-                raise InputError(f"{path}:{reader.line_num}: has more cells than the header")
-            try:
-                yield reader.line_num, make(dict(row))
-            except BadRow as bad:
-                raise InputError(f"{path}:{reader.line_num}: {bad}") from bad
-    except csv.Error as error:
-        # The CSV reader's line number is that of the last line it has read.
-        raise InputError(f"{path}:{reader.line_num + 1}: is not CSV: {error}") from error
-    if count == 0:
-        raise InputError(f"{path}: holds no rows")
+    for line, row in csv_records(path, needed=("id", "statement")):
+        try:
+            yield line, statement_of(dict(row))
+        except BadRow as bad:
+            raise InputError(f"{path}:{line}: {bad}") from bad

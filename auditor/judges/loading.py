@@ -15,6 +15,7 @@ from auditor import judges
 from auditor.access import GatewayAccess, pinned_model
 from auditor.config import Config
 from auditor.config.audits import NliModel
+from auditor.config.network import plain_headers
 from auditor.errors import ConfigError, UsageError
 from auditor.judges.endpoint import DEFAULT_CONCURRENCY, JudgeEndpoint, open_client
 from auditor.judges.judge import Judge
@@ -157,7 +158,7 @@ def reach_deployment(
         extra = {} if model == deployment.model else {"model": model}
         headers = {"x-biasmeter-origin": "judge", "x-biasmeter-deployment": deployment.name}
     else:
-        base_url, headers, extra = deployment.base_url, dict(deployment.headers), {}
+        base_url, headers, extra = deployment.base_url, plain_headers(deployment.headers), {}
         key = deployment.api_key.get_secret_value() if deployment.api_key else ""
     return JudgeEndpoint(
         name=name,

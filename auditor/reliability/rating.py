@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from auditor.documents.input_files import read_document
 from auditor.domain.coding import ABSTAIN
 from auditor.errors import InputError
 from auditor.judges.judge import Judge
@@ -35,7 +36,7 @@ class VerdictFile:
         self.path = path
         self._labels: dict[tuple[str, str], str] = {}
         try:
-            lines = path.read_bytes().split(b"\n") if path.exists() else [b""]
+            lines = read_document(path).split(b"\n") if path.exists() else [b""]
             for line in lines[:-1]:
                 kept = msgspec.json.decode(line, type=_Kept)
                 self._labels[kept.coder, kept.text] = kept.label
@@ -43,7 +44,7 @@ class VerdictFile:
                 path.write_bytes(b"".join(line + b"\n" for line in lines[:-1]))
         except OSError as error:
             raise InputError(f"{path}: {(error.strerror or str(error)).lower()}") from None
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise InputError(f"{path}:{len(self._labels) + 1}: is no verdict: {error}") from None
 
     def find(self, judge: Judge, item: SampleItem) -> str | None:

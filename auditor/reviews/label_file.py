@@ -4,13 +4,12 @@
 reviewed yet; such lines are counted.
 """
 
-import csv
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from auditor.documents.jsonl import BadRow, Record, Rows, require_file
-from auditor.errors import InputError
+from auditor.documents.input_files import csv_records
+from auditor.documents.jsonl import BadRow, Rows
 from auditor.reviews.opinions import AnswerView, BadOpinion, Layer, Opinion, opinion_of
 
 #: The reviewer's name where the file has none.
@@ -56,7 +55,9 @@ def read_review_file(path: Path, reviewer: str | None = None) -> ReviewFile:
     rows = Rows(path)
     lines: list[ReviewLine] = []
     unlabelled = 0
-    for line, record in _csv_records(path) if path.suffix.lower() == ".csv" else rows.read(lambda record: record):
+    is_csv = path.suffix.lower() == ".csv"
+    records = csv_records(path, needed=("id", "label")) if is_csv else rows.read(lambda record: record)
+    for line, record in records:
         if _absent(record.get("label")):
             unlabelled += 1
             continue
@@ -67,7 +68,7 @@ def read_review_file(path: Path, reviewer: str | None = None) -> ReviewFile:
     return ReviewFile(lines=tuple(lines), unlabelled=unlabelled)
 
 
-def _line(line: int, record: Record, reviewer: str | None) -> ReviewLine:
+def _line(line: int, record: Mapping[str, object], reviewer: str | None) -> ReviewLine:
     row_id = record.get("id")
     if not isinstance(row_id, str | int) or isinstance(row_id, bool) or not str(row_id).strip():
         raise BadRow("id is missing" if _absent(row_id) else "id must be text or a whole number")
@@ -103,22 +104,3 @@ def _inclusion(inclusion: object) -> float | None:
 
 def _absent(value: object) -> bool:
     return value is None or value == ""
-
-
-def _csv_records(path: Path) -> Iterator[tuple[int, Record]]:
-    require_file(path)
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file, strict=True)
-            for missing in sorted({"id", "label"} - set(reader.fieldnames or ())):
-                raise InputError(f"{path}:1: the header names no column {missing!r}")
-            for row in reader:
-                if None in row:
-                    raise InputError(f"{path}:{reader.line_num}: has more cells than the header")
-                yield reader.line_num, dict(row)
-    except UnicodeDecodeError:
-        raise InputError(f"{path}: is not UTF-8 text") from None
-    except csv.Error as error:
-        raise InputError(f"{path}: is not CSV: {error}") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error

@@ -14,7 +14,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from auditor.config.problems import Problem, to_error
 from auditor.config.values import quote
-from auditor.config.yaml_source import YamlDocument, parse
+from auditor.config.yaml_source import YamlDocument, parse, read_text
+from auditor.documents.input_files import read_document
 from auditor.domain.statement import Statement
 from auditor.errors import ConfigError, InputError
 from auditor.instrument.pool import DEFAULT_POOL, SHIPPED_POOLS, shipped_pool
@@ -70,13 +71,7 @@ def load(path: Path | None = None) -> LoadedScenario:
     """
     if path is None:
         return LoadedScenario(scenario=loads(default_text(), DEFAULT_NAME), source=DEFAULT_NAME)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror or error}") from None
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: not UTF-8 text (byte {error.start + 1})") from None
-    scenario = loads(text, str(path))
+    scenario = loads(read_text(path), str(path))
     statements: tuple[Statement, ...] = ()
     if scenario.statements is not None:
         statements = tuple(read_statements(path.parent / scenario.statements))
@@ -136,9 +131,9 @@ def read_statements(path: Path) -> Iterator[Statement]:
         A line of the pool is wrong; the message names file and line.
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read: {error}") from None
+        lines = read_document(path).decode().splitlines()
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: is not UTF-8 text") from None
     seen: dict[str, int] = {}
     for number, line in enumerate(lines, start=1):
         if not line.strip():
@@ -155,7 +150,7 @@ def read_statements(path: Path) -> Iterator[Statement]:
 def _statement(line: str, place: str) -> Statement:
     try:
         record = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{place}: not JSON: {error}") from None
     if not isinstance(record, dict):
         raise InputError(f"{place}: not a JSON object")

@@ -264,7 +264,8 @@ def items(
 
     Statements appear by their ids only, because their texts can offend.
     """
-    from auditor.documents.jsonl import Rows, require_file, require_target
+    from auditor.documents.input_files import require_file
+    from auditor.documents.jsonl import Rows, require_target
     from auditor.estimation.items import analyse_items, item_answer
 
     require_file(coded)

@@ -105,13 +105,10 @@ def _read_spread(path: Path) -> "TemplateSpread":
     from auditor.documents.analysis import AnalysisDocument
     from auditor.documents.codec import decode
     from auditor.documents.generalizability import GeneralizabilityEntry
+    from auditor.documents.input_files import read_document
     from auditor.probes.template_precision import TemplateSpread
 
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise UsageError(f"--components {path}: {error.strerror}") from None
-    entries = decode(content, AnalysisDocument, str(path)).generalizability
+    entries = decode(read_document(path), AnalysisDocument, str(path)).generalizability
     entry = next((each for each in entries if not each.by and each.outcome == "ber_union_full"), None)
     if not isinstance(entry, GeneralizabilityEntry) or "template" not in entry.components:
         why = "its rows state no templates" if entry is None else getattr(entry, "missing", "its design has none")
@@ -337,13 +334,13 @@ def _import_batch(
 
     Documentation: docs/interchange.md
     """
-    from auditor.config import load
-    from auditor.documents.jsonl import require_file
+    from auditor.config import load_without_upstream_keys
+    from auditor.documents.input_files import require_file
     from auditor.probes.batch import import_batch
     from biasmeter.store_work import in_store
 
     require_file(output)
-    loaded = load(config, os.environ)
+    loaded = load_without_upstream_keys(config, os.environ)
     with progress(output, "importing") as on_bytes:
         imported = in_store(
             loaded, lambda engine: import_batch(engine, loaded, output, skip_bad=skip_bad, on_bytes=on_bytes)

@@ -53,12 +53,12 @@ def code_store(
     from auditor.bulk.engines import BulkEngine
     from auditor.bulk.pending import BulkRequest
     from auditor.bulk.run import code_pending
-    from auditor.config import load
+    from auditor.config import load_without_upstream_keys
     from biasmeter.store_work import in_store
 
     chosen = BulkEngine(name=engine, address=ray_address, actors=actors)
     begin, end = read_period(since, until, last)
-    loaded = load(config, os.environ)
+    loaded = load_without_upstream_keys(config, os.environ)
     chosen.check(loaded)
     request = BulkRequest(engine=chosen, since=begin, until=end, budget_usd=budget_usd, dry_run=dry_run)
     with counting("coding") as on_progress:
@@ -87,11 +87,11 @@ def score_store(
     from auditor.bulk.engines import BulkEngine
     from auditor.bulk.pending import BulkRequest
     from auditor.bulk.scores import score_pending
-    from auditor.config import load
+    from auditor.config import load_without_upstream_keys
     from biasmeter.store_work import in_store
 
     chosen = BulkEngine(name=engine, address=ray_address, actors=actors)
-    loaded = load(config, os.environ)
+    loaded = load_without_upstream_keys(config, os.environ)
     chosen.check(loaded)
     request = BulkRequest(engine=chosen, budget_usd=budget_usd, dry_run=dry_run)
     with counting("scoring") as on_progress:

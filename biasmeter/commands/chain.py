@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from auditor.errors import AuditError, InputError, UsageError
+from auditor.errors import AuditError, UsageError
 from biasmeter.terminal.options import ConfigOption
 
 if TYPE_CHECKING:
@@ -56,12 +56,12 @@ def _checked(config: Path, length: int | None = None) -> "ChainState":
     import os
     from datetime import UTC, datetime, timedelta
 
-    from auditor.config import load
+    from auditor.config import load_without_upstream_keys
     from auditor.domain.ids import floor_id
     from auditor.store.chain import verify_chain
     from biasmeter.store_work import in_store
 
-    loaded = load(config, os.environ)
+    loaded = load_without_upstream_keys(config, os.environ)
     kept_from = datetime.now(UTC) - timedelta(seconds=loaded.retention.facts)
     state = in_store(loaded, lambda engine: verify_chain(engine, floor_id(kept_from), length))
     if state.fault is not None:
@@ -133,13 +133,10 @@ def _sign(config: Path, path: Path) -> None:
 def _compare(config: Path, path: Path, public_key: str | None) -> None:
     from auditor.documents.chain_head import ChainHeadDocument, is_signed, read_key
     from auditor.documents.codec import decode
+    from auditor.documents.input_files import read_document
 
     wanted = read_key(public_key, "--public-key").hex() if public_key is not None else None
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: {(error.strerror or str(error)).lower()}") from None
-    head = decode(content, ChainHeadDocument, str(path))
+    head = decode(read_document(path), ChainHeadDocument, str(path))
     if wanted not in {None, head.public_key}:
         raise AuditError(f"{path}: the key {head.public_key} signed it, not the one of --public-key")
     if not is_signed(head):

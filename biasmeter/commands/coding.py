@@ -48,7 +48,8 @@ def code(
     from auditor.coding.responses import read_responses
     from auditor.coding.split import coded_record, load_panels
     from auditor.config import load
-    from auditor.documents.jsonl import require_file, require_target, writing
+    from auditor.documents.input_files import require_file
+    from auditor.documents.jsonl import require_target, writing
     from auditor.export.exchange_rows import response_reader
 
     require_file(responses)

@@ -208,8 +208,9 @@ def import_config(
     First what breaks traffic, then what changes behaviour, then what has no effect on requests. Copies no secret.
     """
     from auditor.config.litellm import Severity, convert, summary
+    from auditor.config.yaml_source import read_text
 
-    made = convert(_read(source), str(source))
+    made = convert(read_text(source), str(source))
     _write(out, made.text, replace=force, advice="; --force overwrites it")
     for line in summary(made.not_carried):
         typer.echo(line, err=True)
@@ -230,16 +231,6 @@ def import_config(
         )
     if strict and breaking:
         raise AuditError(f"{breaking} settings break traffic until somebody acts (--strict)")
-
-
-def _read(source: Path) -> str:
-    try:
-        return source.read_text("utf-8-sig")
-    except UnicodeDecodeError:
-        raise UsageError(f"{source}: is not UTF-8") from None
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise UsageError(f"{source}: cannot be read: {reason}") from None
 
 
 def _write(out: Path, text: str, *, replace: bool = False, advice: str = "") -> None:

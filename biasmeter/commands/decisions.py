@@ -1,6 +1,5 @@
 """``biasmeter decisions``: compare favourable decisions between groups, as ``decisions.json`` and ``report.html``."""
 
-import csv
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from auditor.errors import InputError, UsageError
+from auditor.errors import UsageError
 from biasmeter.terminal.options import JsonOption, LastOption, SinceOption, UntilOption, read_period
 from biasmeter.terminal.progress import progress
 from biasmeter.terminal.tables import table_lines
@@ -98,6 +97,7 @@ def decisions(
 
 def _read(path: Path | None) -> Iterator[Mapping[str, Any]]:
     """Yield the rows of a file."""
+    from auditor.documents.input_files import csv_records
     from auditor.documents.jsonl import Rows
 
     if path is None:
@@ -107,11 +107,8 @@ def _read(path: Path | None) -> Iterator[Mapping[str, Any]]:
             for _, row in Rows(path, on_bytes=on_bytes).read(lambda record: record):
                 yield row
         return
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            yield from csv.DictReader(file)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{path}: cannot be read: {error}") from error
+    for _, record in csv_records(path):
+        yield record
 
 
 def _stored(
@@ -130,12 +127,12 @@ def _stored(
     from auditor.coding.coders import open_coders
     from auditor.coding.paths import parse_path
     from auditor.coding.scores import with_scores
-    from auditor.config import load
+    from auditor.config import load_without_upstream_keys
     from auditor.store.decisions import read_decisions
     from auditor.store.engine import transaction
     from biasmeter.store_work import in_store
 
-    loaded = load(config, os.environ)
+    loaded = load_without_upstream_keys(config, os.environ)
     path = None if score is None else parse_path(score, "--score")
     names = [profile.name for profile in loaded.audits if profile.selection is not None or score is not None]
     if rows is not None or audit not in names:

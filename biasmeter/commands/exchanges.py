@@ -46,7 +46,7 @@ def export_command(
 
     Documentation: docs/exchanges.md
     """
-    from auditor.config import load
+    from auditor.config import load_without_upstream_keys
     from auditor.documents.jsonl import require_target
     from biasmeter.store_work import in_store
     from replay.files.export import export_exchanges
@@ -54,7 +54,7 @@ def export_command(
 
     selection = read_selection(select)
     require_target(out)
-    loaded = load(config, os.environ)
+    loaded = load_without_upstream_keys(config, os.environ)
     with counting("exporting") as on_progress:
         count = in_store(
             loaded,
@@ -102,14 +102,14 @@ def import_command(
 
     Documentation: docs/exchanges.md
     """
-    from auditor.config import load
-    from auditor.documents.jsonl import require_file
+    from auditor.config import load_without_upstream_keys
+    from auditor.documents.input_files import require_file
     from biasmeter.store_work import in_store
     from replay.files.imports import ImportOptions, import_exchanges
 
     named = _form(form)
     require_file(source)
-    loaded = load(config, os.environ)
+    loaded = load_without_upstream_keys(config, os.environ)
     terms = ImportOptions(
         form=named, deployments=_deployments(deployment or [], loaded), content=content, now=datetime.now(UTC)
     )

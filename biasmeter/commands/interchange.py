@@ -41,7 +41,8 @@ def import_responses(
     Documentation: docs/interchange.md
     """
     from auditor.coding.responses import SOURCES
-    from auditor.documents.jsonl import Rows, require_file, require_target, writing
+    from auditor.documents.input_files import require_file
+    from auditor.documents.jsonl import Rows, require_target, writing
 
     known = sorted([*SOURCES, _INSPECT])
     if form not in known:
@@ -87,7 +88,8 @@ def export_inspect(
 
     Documentation: docs/interchange.md
     """
-    from auditor.documents.jsonl import Rows, require_file
+    from auditor.documents.input_files import require_file
+    from auditor.documents.jsonl import Rows
     from auditor.documents.output import check_folder
     from auditor.export.inspect_writer import write_inspect_logs
 
@@ -134,7 +136,7 @@ def export_coded(
 
     Documentation: docs/python.md
     """
-    from auditor.config import load
+    from auditor.config import load_without_upstream_keys
     from auditor.domain.exchange import Origin
     from auditor.export.coded_rows import export_coded as export_file
     from auditor.export.coded_rows import export_dataset
@@ -145,7 +147,7 @@ def export_coded(
         raise UsageError(f"--origin {origin!r} is not one of {', '.join(Origin)}")
     target = _target(out, dataset)
     begin, end = read_period(since, until, last)
-    loaded = load(config, os.environ)
+    loaded = load_without_upstream_keys(config, os.environ)
     equal = {name: value for name, value in (("origin", origin), ("deployment", deployment)) if value is not None}
     selection = CodedSelection(equal=equal, since=begin, until=end)
     with counting("exporting") as on_progress:
@@ -198,7 +200,7 @@ def export_parquet(
     from sqlalchemy.ext.asyncio import AsyncEngine
 
     from auditor.coding.coders import open_coders
-    from auditor.config import load
+    from auditor.config import load_without_upstream_keys
     from auditor.documents.output import check_folder
     from auditor.export.parquet.days import DayFile, export_days
     from auditor.store.engine import transaction
@@ -207,7 +209,7 @@ def export_parquet(
 
     begin, end = read_period(since, until, last)
     check_folder(out)
-    loaded = load(config, os.environ)
+    loaded = load_without_upstream_keys(config, os.environ)
 
     async def run(engine: AsyncEngine) -> list[DayFile]:
         async with open_coders(loaded, asking=False) as coders:

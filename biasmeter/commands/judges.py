@@ -101,14 +101,14 @@ def _report(
 
     Writes reliability.json. Without -c no vendor is known, and no judge is left out.
     """
-    from auditor.config import load
+    from auditor.config import load_without_upstream_keys
     from auditor.documents.codec import canonical_bytes
     from auditor.documents.output import check_folder, write_files
     from auditor.reliability import choice, document
     from auditor.reliability.coded_file import read_coded
 
     check_folder(out)
-    loaded = load(config, os.environ) if config else None
+    loaded = load_without_upstream_keys(config, os.environ) if config else None
     judges = choice.judge_vendors(loaded) if loaded else {}
     audited = {entry.name: choice.vendor_of(loaded, entry.name) for entry in loaded.deployments} if loaded else {}
     report = document.reliability_document(read_coded(coded), judges, audited, seed=seed, n_boot=n_boot)

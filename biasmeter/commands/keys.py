@@ -156,9 +156,9 @@ def _revoke(
 
 
 def _load(config: Path) -> Any:
-    from auditor.config import load
+    from auditor.config import load_without_upstream_keys
 
-    return load(config, os.environ)
+    return load_without_upstream_keys(config, os.environ)
 
 
 def _with_store(loaded: Any, work: Callable[["AsyncConnection"], Awaitable[T]]) -> T:

@@ -211,7 +211,8 @@ def score(
 ) -> None:
     """Score answers to the questions of a domain: a vector by its embedder, and 1 to 10 by each of its judges."""
     from auditor.config import load
-    from auditor.documents.jsonl import Rows, require_file, require_target, writing
+    from auditor.documents.input_files import require_file
+    from auditor.documents.jsonl import Rows, require_target, writing
     from auditor.peers.domains import configured_domain
     from auditor.peers.scoring import answer_reader, load_scorers, score_fields
 

@@ -116,7 +116,7 @@ def replay_command(
     Documentation: docs/replay.md
     """
     from auditor.bulk.engines import BulkEngine
-    from auditor.config import load
+    from auditor.config import load_without_upstream_keys
     from auditor.documents.output import check_folder
     from biasmeter.store_work import in_store
     from replay.plan import read_spec
@@ -135,7 +135,7 @@ def replay_command(
     )
     _check_edits(spec, options)
     check_folder(out)
-    loaded = load(config, os.environ)
+    loaded = load_without_upstream_keys(config, os.environ)
     chosen.check(loaded)
     with resumable():
         message = in_store(loaded, lambda store: _prepare_and_run(loaded, store, spec, options))
@@ -304,7 +304,7 @@ def compare_command(
 
     Documentation: docs/replay.md
     """
-    from auditor.config import load
+    from auditor.config import load_without_upstream_keys
     from auditor.documents.output import check_folder
     from biasmeter.store_work import in_store
     from biasmeter.terminal.comparison_output import print_systems, write_comparison
@@ -314,7 +314,7 @@ def compare_command(
 
     pairing = PairingSpec(selection=client_selection(select), by=read_grouping(by))
     check_folder(out)
-    loaded = load(config, os.environ)
+    loaded = load_without_upstream_keys(config, os.environ)
     with counting("reading") as on_progress:
         document = in_store(
             loaded, lambda engine: compare_stored(engine, loaded, pairing, print_systems, on_progress, yes=yes)

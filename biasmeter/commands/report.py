@@ -58,14 +58,14 @@ def _report(
     The report counts the answers that are coded and scored now. --replay makes the same report again later. A
     report with quotations can be made again as long as the quoted answers are kept.
     """
-    from auditor.config import load
+    from auditor.config import load_without_upstream_keys
     from auditor.documents.codec import decode
     from auditor.documents.output import check_folder, write_files
     from auditor.period.document import ReportDocument
     from auditor.period.evidence import write_evidence
     from auditor.report.period import render_period
 
-    loaded = load(config, os.environ)
+    loaded = load_without_upstream_keys(config, os.environ)
     if console is not None and not console.startswith(("http://", "https://")):
         raise UsageError(f"--console: {console!r} is no address that begins with http:// or https://")
     check_folder(out)
@@ -117,14 +117,10 @@ def _again(config: "Config", path: Path) -> bytes:
 
 
 def _read(path: Path) -> dict[str, Any]:
+    from auditor.documents.input_files import parse_document
     from auditor.period.document import SCHEMA
 
-    try:
-        report = json.loads(path.read_bytes())
-    except OSError as error:
-        raise InputError(f"{path}: {(error.strerror or str(error)).lower()}") from None
-    except ValueError:
-        raise InputError(f"{path}: is not JSON") from None
+    report = parse_document(path)
     if not isinstance(report, dict) or report.get("schema") != SCHEMA:
         raise InputError(f"{path}: is not a report of this release (schema {SCHEMA})")
     return report

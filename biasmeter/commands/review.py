@@ -1,6 +1,5 @@
 """``biasmeter review export|import``: random samples for people to label, and their labels back."""
 
-import csv
 import json
 import os
 from collections.abc import Iterable
@@ -173,25 +172,13 @@ def _encodable(text: str) -> str:
 
 def _write(out: Path, records: "Iterable[Record]") -> None:
     from auditor.documents.jsonl import writing
+    from auditor.documents.row_files import writing_rows
 
-    if out.suffix.lower() != ".csv":
-        with writing(out) as write:
-            for record in records:
-                write(record)
-        return
     made = list(records)
-    try:
-        with out.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, list(made[0]) if made else ["id", "label"])
-            writer.writeheader()
-            writer.writerows({name: _cell(value) for name, value in record.items()} for record in made)
-    except OSError as error:
-        raise InputError(f"{out}: cannot be written: {error.strerror}") from None
-
-
-def _cell(value: object) -> object:
-    """Prefix text that a spreadsheet would take for a formula with an apostrophe."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
+    columns = list(made[0]) if made else ["id", "label"]
+    with writing_rows(out, columns, {}) if out.suffix.lower() == ".csv" else writing(out) as write:
+        for record in made:
+            write(record)
 
 
 @app.command("import")
@@ -271,6 +258,6 @@ def _uuid(file: Path, line: int, text: str) -> UUID:
 
 
 def _load(config: Path) -> Any:
-    from auditor.config import load
+    from auditor.config import load_without_upstream_keys
 
-    return load(config, os.environ)
+    return load_without_upstream_keys(config, os.environ)

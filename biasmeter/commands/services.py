@@ -229,7 +229,7 @@ def gateway_command(
 def _auditor(config: ConfigOption) -> None:
     """Run the auditor: coding, estimates, monitoring and the API. Stops on SIGTERM; reloads on SIGHUP."""
     from auditor.coding.profiles import compile_profile
-    from auditor.config import Config, load
+    from auditor.config import Config, load_without_upstream_keys
     from auditor.domain.log_lines import start_logging
     from auditor.postgres.embedded import open_store
     from auditor.process import serve
@@ -238,7 +238,7 @@ def _auditor(config: ConfigOption) -> None:
     logging.getLogger("httpx2").setLevel(logging.WARNING)  # a line for each judge's call helps nobody
 
     def read() -> Config:
-        loaded = load(config, os.environ)
+        loaded = load_without_upstream_keys(config, os.environ)
         for audit in loaded.audits:
             compile_profile(audit)
         return loaded

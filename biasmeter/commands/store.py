@@ -34,7 +34,7 @@ _POLL: Final = 0.1
 @app.command("migrate")
 def _migrate(config: ConfigOption) -> None:
     """Migrate the store to the schema of this release. No other command changes the schema."""
-    from auditor.config import load
+    from auditor.config import load_without_upstream_keys
     from auditor.postgres.embedded import open_store
     from auditor.store.engine import make_engine
     from auditor.store.schema import migrate
@@ -46,7 +46,7 @@ def _migrate(config: ConfigOption) -> None:
         finally:
             await engine.dispose()
 
-    loaded = load(config, os.environ)
+    loaded = load_without_upstream_keys(config, os.environ)
     with open_store(loaded.data_dir, loaded.database_url(os.environ)) as database_url:
         before, after = asyncio.run(run(database_url))
     typer.echo(f"the store has schema {after} already" if before == after else f"the store now has schema {after}")
@@ -65,13 +65,13 @@ def _retention(
     Prints a line for each partition, and for each table whose rows are removed one by one. What may be due only because
     a clock is wrong is kept and named, unless --yes confirms its removal.
     """
-    from auditor.config import load
+    from auditor.config import load_without_upstream_keys
     from auditor.store.engine import transaction
     from auditor.store.expiry import Expiry, find_expiry
     from auditor.store.retention import find_expired, remove_expired
     from biasmeter.store_work import in_store
 
-    loaded = load(config, os.environ)
+    loaded = load_without_upstream_keys(config, os.environ)
     content, facts = loaded.retention.content, loaded.retention.facts
 
     async def run(engine: "AsyncEngine") -> tuple[Expiry, list["Expired"]]:
@@ -118,11 +118,11 @@ def _erase(
 
     Lists the rows by table and asks before it removes them. Numbers that counted them are counted again.
     """
-    from auditor.config import load
+    from auditor.config import load_without_upstream_keys
     from biasmeter.store_work import in_store
 
     selector = _selector(exchange, key, tag, user)
-    loaded = load(config, os.environ)
+    loaded = load_without_upstream_keys(config, os.environ)
     in_store(loaded, lambda engine: _erase_selected(engine, loaded, selector, yes=yes))
 
 

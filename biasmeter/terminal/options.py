@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal
 
 import typer
 
-from auditor.domain.moments import EXAMPLES, read_moment, read_span
+from auditor.domain.moments import EXAMPLES, ago, read_moment
 from auditor.errors import UsageError
 
 DEFAULT_CONFIG: Final = "biasmeter.yaml"
@@ -107,8 +107,8 @@ def read_period(since: str | None, until: str | None, last: str | None) -> tuple
         if since or until:
             raise UsageError("--last is the whole period: leave --from and --to out")
         try:
-            return now - read_span(last), now
-        except (ValueError, OverflowError):
+            return ago(last, now), now
+        except ValueError:
             raise UsageError(f"--last {last!r} is not a length of time such as 7d, 12h or 4w") from None
     begin, end = _moment("--from", since, now), _moment("--to", until, now)
     if begin is not None and end is not None and begin >= end:

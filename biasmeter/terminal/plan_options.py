@@ -75,10 +75,10 @@ def load_deployments(path: Path, names: list[str] | None) -> "tuple[Config, tupl
     UsageError
         No deployment has one of these names.
     """
-    from auditor.config import load
+    from auditor.config import load_without_upstream_keys
     from auditor.probes.choice import choose_deployments
 
-    loaded = load(path, os.environ)
+    loaded = load_without_upstream_keys(path, os.environ)
     return loaded, _named(choose_deployments, loaded, names or ())
 
 

@@ -11,9 +11,8 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
-from auditor.errors import InputError, UsageError
+from auditor.config.yaml_source import load_mapping
+from auditor.errors import InputError
 from replay.counterfactual.grammar import plural
 from replay.counterfactual.text import phrase
 
@@ -158,13 +157,7 @@ class _File:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        try:
-            content = yaml.safe_load(path.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise UsageError(f"{path}: {error.strerror}") from error
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
-            raise InputError(f"{path}: {' '.join(str(error).split())}") from error
-        self.content = self._mapping(content or {}, "the file")
+        self.content = load_mapping(path)
         if unknown := sorted(set(self.content) - self._MEMBERS):
             raise InputError(f"{path}: {unknown[0]}: unknown; there are {', '.join(sorted(self._MEMBERS))}")
 

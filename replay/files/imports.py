@@ -5,25 +5,23 @@ module decides which are stored. Imported exchanges have the tag ``imported`` an
 and counted like any other traffic of their route.
 """
 
-import csv
-import gzip
-import io
-import zlib
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from hashlib import sha256
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO, Final, TypeVar, cast
+from typing import Final, TypeVar
 
 import msgspec
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from auditor.config import Config
-from auditor.documents.jsonl import BadRow, Record, Rows, parse, require_file
+from auditor.documents.input_files import BOM, csv_rows, opened, read_all
+from auditor.documents.jsonl import BadRow, Record, Rows, parse
 from auditor.domain.exchange import Capture, Exchange, Origin
 from auditor.domain.ids import id_time
 from auditor.errors import InputError
@@ -173,11 +171,6 @@ _Made = TypeVar("_Made")
 #: A row's first line, and a function that reads the row.
 _Row = tuple[int, Callable[[], Record]]
 
-_GZIP_MAGIC: Final = b"\x1f\x8b"
-_BOM: Final = b"\xef\xbb\xbf"
-#: A field of CSV may hold a whole conversation.
-_LONGEST_FIELD: Final = 64 << 20
-
 
 class _Page(msgspec.Struct):
     """A document that is an object."""
@@ -195,7 +188,7 @@ def read_rows(
     InputError
         A row is bad and ``rows`` does not skip it, or the file cannot be read or has no rows.
     """
-    with _opened(rows) as (raw, plain):
+    with opened(rows.path) as (raw, plain):
         if rows.path.name.removesuffix(".gz").endswith(".csv"):
             parsed_rows = _csv_rows(rows, plain)
         elif _is_document(plain):
@@ -220,32 +213,17 @@ def read_rows(
         raise InputError(f"{rows.path}: every row is bad; the first: {rows.complaints[0]}")
 
 
-@contextmanager
-def _opened(rows: Rows) -> Iterator[tuple[BinaryIO, BinaryIO]]:
-    require_file(rows.path)
-    try:
-        with rows.path.open("rb") as raw:
-            packed = raw.peek(2)[:2] == _GZIP_MAGIC
-            yield raw, cast("BinaryIO", gzip.GzipFile(fileobj=raw)) if packed else raw
-    except (EOFError, zlib.error, gzip.BadGzipFile):
-        raise InputError(f"{rows.path}: the gzipped data is cut off or damaged") from None
-    except PermissionError:
-        raise InputError(f"{rows.path}: may not be read") from None
-
-
-def _is_document(plain: BinaryIO) -> bool:
-    """Return whether the file is one JSON document and not JSONL, and rewind it."""
-    start = plain.read(4096).removeprefix(_BOM).lstrip()
-    plain.seek(0)
+def _is_document(plain: BufferedReader) -> bool:
+    """Return whether the file is one JSON document and not JSONL."""
+    start = plain.peek()[:4096].removeprefix(BOM).lstrip()
     if not start.startswith(b"{"):
         return start.startswith(b"[")
     # An object of many lines, or a whole page on the first.
     return start[1:].lstrip(b" \t\r").startswith(b"\n") or start[1:].lstrip().startswith(b'"data"')
 
 
-def _document_rows(rows: Rows, plain: BinaryIO) -> Generator[_Row]:
-    text = plain.read()
-    body = text.removeprefix(_BOM)
+def _document_rows(rows: Rows, plain: BufferedReader) -> Generator[_Row]:
+    body = read_all(rows.path, plain)
     try:
         document = msgspec.json.decode(body, type=list[msgspec.Raw] | _Page)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -260,19 +238,11 @@ def _document_rows(rows: Rows, plain: BinaryIO) -> Generator[_Row]:
         line, place = line + row.count(b"\n"), start + len(row)
 
 
-def _csv_rows(rows: Rows, plain: BinaryIO) -> Generator[_Row]:
-    csv.field_size_limit(_LONGEST_FIELD)
-    with io.TextIOWrapper(plain, encoding="utf-8-sig", newline="") as text:
-        reader = csv.reader(text, strict=True)
-        try:
-            header = next(reader, [])
-            line = reader.line_num + 1
-            for values in reader:
-                if values:
-                    yield line, lambda values=values: _named(header, values)  # type: ignore[misc]
-                line = reader.line_num + 1
-        except (csv.Error, UnicodeDecodeError) as error:
-            raise InputError(f"{rows.path}:{reader.line_num}: is not CSV: {error}") from None
+def _csv_rows(rows: Rows, plain: BufferedReader) -> Generator[_Row]:
+    with closing(csv_rows(rows.path, plain)) as table:
+        _, header = next(table, (1, []))
+        for line, values in table:
+            yield line, lambda values=values: _named(header, values)  # type: ignore[misc]
 
 
 def _named(header: list[str], values: list[str]) -> Record:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import Annotated, Any, Final, TypeVar
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, SecretStr, TypeAdapter, ValidationError
 
 from auditor.config.network import ApiVersion, BaseUrl, Headers
 from auditor.config.values import Label, NonNegative, PositiveSeconds
@@ -19,7 +19,7 @@ T = TypeVar("T")
 LABEL: Final = TypeAdapter[str](Label)
 URL: Final = TypeAdapter[str](BaseUrl)
 VERSION: Final = TypeAdapter[str](ApiVersion)
-HEADERS: Final = TypeAdapter[dict[str, str]](Headers)
+HEADERS: Final = TypeAdapter[dict[str, SecretStr]](Headers)
 SECONDS: Final = TypeAdapter[float](PositiveSeconds)
 COUNT: Final = TypeAdapter[int](Annotated[int, Field(ge=1)])
 RETRIES: Final = TypeAdapter[int](Annotated[int, Field(ge=0)])

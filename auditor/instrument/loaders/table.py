@@ -3,27 +3,19 @@
 The first line shows which of them it is. Rows come with their place for messages.
 """
 
-import csv
-import gzip
-import io
-import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import BinaryIO, Final, cast
+from typing import Final
 
-from auditor.documents.jsonl import BadRow, Record, Rows, parse, require_file
+from auditor.documents.input_files import BOM, LARGEST_DOCUMENT, csv_records, opened, read_document
+from auditor.documents.jsonl import BadRow, Record, Rows, parse
 from auditor.errors import InputError
 
 #: Where a row is: the file and its line, or the way to it in a document.
 Place = str
 
-_GZIP_MAGIC: Final = b"\x1f\x8b"
-_BOM: Final = b"\xef\xbb\xbf"
-#: Of a JSON document, which must be held whole; StereoSet's own have 6 and 12 MB.
-_LARGEST: Final = 256 * 1024 * 1024
 _SPLITS: Final = ("intrasentence", "intersentence")
 
 
@@ -45,9 +37,8 @@ def read_table(path: Path) -> Table:
     UsageError
         There is no such file.
     """
-    require_file(path)
-    with _opened(path) as file:
-        start = file.readline(_LARGEST).removeprefix(_BOM).lstrip()
+    with opened(path) as (_, plain):
+        start = plain.readline(LARGEST_DOCUMENT).removeprefix(BOM).lstrip()
     if not start.startswith((b"{", b"[")):
         rows = _csv_rows(path)
     elif _is_row(start):
@@ -69,27 +60,13 @@ def _is_row(start: bytes) -> bool:
 
 
 def _csv_rows(path: Path) -> Iterator[tuple[Place, Record]]:
-    with _opened(path) as file:
-        reader = csv.DictReader(io.TextIOWrapper(file, encoding="utf-8-sig", newline=""), strict=True)
-        try:
-            for row in reader:
-                place = f"{path}:{reader.line_num}"
-                if None in row:
-                    raise InputError(f"{place}: has more cells than the header")
-                yield place, dict(row)
-        except csv.Error as error:
-            # The reader counts a line once it has read it.
-            raise InputError(f"{path}:{reader.line_num + 1}: is not CSV: {error}") from error
+    return ((f"{path}:{line}", dict(row)) for line, row in csv_records(path))
 
 
 def _document_rows(path: Path) -> Iterator[tuple[Place, Record]]:
     """Return StereoSet's examples; any other document is one row, of whatever it is."""
-    with _opened(path) as file:
-        content = file.read(_LARGEST + 1)
-    if len(content) > _LARGEST:
-        raise InputError(f"{path}: is a JSON document of more than {_LARGEST >> 20} MiB")
     try:
-        document = parse(content.removeprefix(_BOM))
+        document = parse(read_document(path))
     except BadRow as bad:
         raise InputError(f"{path}:1: neither this line nor the whole file can be read: {bad}") from bad
     data = document.get("data")
@@ -102,18 +79,3 @@ def _document_rows(path: Path) -> Iterator[tuple[Place, Record]]:
             if not isinstance(row, dict):
                 raise InputError(f"{place}: is not a JSON object")
             yield place, row
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
-    """Open a file that may be gzipped, and say what goes wrong with it in the project's words."""
-    try:
-        with path.open("rb") as raw:
-            packed = raw.peek(2)[:2] == _GZIP_MAGIC
-            yield cast("BinaryIO", gzip.GzipFile(fileobj=raw)) if packed else raw
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise InputError(f"{path}: the gzipped data is cut off or damaged") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: is not UTF-8 text") from error
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import httpx2
 import pytest
@@ -70,6 +71,33 @@ def test_an_unknown_filter_is_refused_everywhere(seeded: Console) -> None:
         address = seeded.url + operation.path.replace("{", "").replace("}", "")
         answer = httpx2.request(operation.method, address, params={"colour": "red"})
         assert (answer.status_code, answer.json()["error"]["param"]) == (400, "colour"), operation.path
+
+
+#: Values at and beyond the ends of what dates, numbers, ids and texts can be.
+HOSTILE = (
+    "0001-01-01", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "999999w", "1969-12-31", "-1", "0", "1e999",
+    "nan", "9" * 5000, "\u0663", "a" * 9000, "'", "%", "\\", "\ud800".encode(errors="surrogatepass"),
+    "00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff",
+)  # fmt: skip
+
+
+def test_no_value_of_a_parameter_is_an_error_of_the_server(seeded: Console, thorough: bool) -> None:
+    filters = {
+        (path, parameter["name"])
+        for path, methods in DOCUMENT["paths"].items()
+        for parameter in methods.get("get", {}).get("parameters", ())
+        if parameter["in"] == "query"
+    }
+    pages = {(path.removeprefix("/api"), name) for path, name in filters if path == "/api/answers"}
+    with httpx2.Client(base_url=seeded.url, timeout=60) as client:
+        for path, name in sorted(filters | pages):
+            for value in HOSTILE if thorough else HOSTILE[:2]:
+                address = f"{path.replace('{', '').replace('}', '')}?{urlencode({name: value})}"
+                assert client.get(address).status_code < 500, address[:300]
+        for value in ("0001-01-01", "1969-12-31", "9999-12-31T23:59:59-14:00"):
+            for name in ("from", "to", "as_of"):
+                answer = client.get("/api/answers", params={name: value})
+                assert (answer.status_code, answer.json()["error"]["param"]) == (400, name)
 
 
 def test_what_is_stored_has_the_documents_schema(seeded: Console) -> None:

@@ -16,6 +16,7 @@ from support.servers import commands
 from auditor.config import Config, Deployment, load, loads
 from auditor.config.litellm import Imported, convert
 from auditor.config.litellm.deployments import PROVIDERS
+from auditor.config.network import plain_headers
 from auditor.errors import ConfigError
 
 #: What must never be seen again.
@@ -138,7 +139,11 @@ def test_what_a_deployment_can_have_is_carried() -> None:
     assert deployment.price is not None
     assert (deployment.price.input, deployment.price.output) == (2.5, 10)
     variable = "sk-from-environment"
-    assert deployment.headers == {"X-Title": "desk", "X-Tenant": variable, "OpenAI-Organization": variable}
+    assert plain_headers(deployment.headers) == {
+        "X-Title": "desk",
+        "X-Tenant": variable,
+        "OpenAI-Organization": variable,
+    }
 
 
 def test_the_same_name_several_times_is_one_route_with_weights() -> None:
@@ -262,7 +267,7 @@ def test_a_secret_in_the_file_becomes_a_variable_that_means_nothing_else() -> No
     names = re.findall(r"api_key: \$\{(\w+)\}", made.text)
     assert names == ["OPENAI_A_API_KEY_2", "OPENAI_A_API_KEY_2", "OPENAI_A_API_KEY", "OPENAI_API_KEY"]
     assert whys(made)["model_list[0].litellm_params.api_key"].endswith("set OPENAI_A_API_KEY_2 to it")
-    assert config.deployments[1].headers == {"X-Key": "sk-from-environment"}
+    assert plain_headers(config.deployments[1].headers) == {"X-Key": "sk-from-environment"}
 
 
 @pytest.mark.parametrize(
@@ -423,8 +428,9 @@ def test_the_command_writes_a_file_once_and_lists_what_is_missing(tmp_path: Path
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (None, "biasmeter: litellm.yaml: cannot be read: No such file or directory\n"),
-        (b"\xff", "biasmeter: litellm.yaml: is not UTF-8\n"),
+        (None, "biasmeter: litellm.yaml: no such file\n"),
+        (b"\xff", "biasmeter: litellm.yaml:1: byte 0xff is not UTF-8\n"),
+        (b"#" * 2**21, "biasmeter: litellm.yaml: is larger than 1024 KiB, which is too large for a configuration\n"),
         (b"model_list: x", "biasmeter: litellm.yaml:1: model_list: must be a list\n"),
     ],
 )

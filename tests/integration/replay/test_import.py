@@ -324,7 +324,7 @@ async def test_bad_rows_of_documents_and_tables_have_their_lines(engine: AsyncEn
         ("a.json", b"[{]", "neither a JSON list"),
         ("a.json", b'{\n"rows": []}', "neither a JSON list"),
         ("a.csv", b'a,b\n"1', "is not CSV"),
-        ("a.csv", b"a,b\n\xff,1", "is not CSV"),
+        ("a.csv", b"a,b\n\xff,1", "is not UTF-8 text"),
         ("a.csv.gz", gzip.compress(b"a,b\n" * 9, mtime=0)[:-9], "cut off or damaged"),
         ("a.jsonl", b'{"a": 1}\n', "request_id is missing"),
     ],

@@ -8,6 +8,7 @@ import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
@@ -261,20 +262,55 @@ async def test_only_workers_get_the_keys_of_deployments(
 ) -> None:
     """Of the children of `up`, the auditor too: it loads all its libraries twice, once for the schema."""
     command, number = ("up", 3) if thorough else ("gateway", 2)
-    product.settings["deployments"][0]["api_key"] = "${UPSTREAM_KEY}"
+    product.settings["deployments"][0] |= {"api_key": "${UPSTREAM_KEY}", "headers": {"x-token": "${UPSTREAM_TOKEN}"}}
+    product.settings["routes"][0]["audit"] = "desk"
+    product.settings["audits"] = [{"name": "desk", "proposition": {"text": "Cats are kind."}}]
     product.write()
-    product.environment["UPSTREAM_KEY"] = key = "sk-canary-5e1f0c7a"
+    key, token = "sk-canary-5e1f0c7a", "token-canary-83d1"
+    product.environment |= {"UPSTREAM_KEY": key, "UPSTREAM_TOKEN": token}
     with product.running(command) as running:
+        asked = {"model": "gpt", "messages": [{"role": "user", "content": "Hello"}]}
         async with (
             aiohttp.ClientSession() as client,
-            client.post(product.url + "/v1/chat/completions", json={"model": "gpt"}) as answer,
+            client.post(product.url + "/v1/chat/completions", json=asked) as answer,
         ):
             assert answer.status == 200
-        assert dict(upstream.requests[-1].headers)["authorization"] == f"Bearer {key}"
+        sent = {name.lower(): value for name, value in upstream.requests[-1].headers}
+        assert (sent["authorization"], sent["x-token"]) == (f"Bearer {key}", token)
         children = [pid for pid in marked_pids(product.mark) if pid != running.process.pid]
         assert len(children) == number
         for pid in children:
-            assert key.encode() not in Path(f"/proc/{pid}/environ").read_bytes()
+            held = Path(f"/proc/{pid}/environ").read_bytes()
+            assert key.encode() not in held
+            assert token.encode() not in held
+        await product.shipped()
+        replay = {"select": "origin=client", "formats": "again"}
+        if command == "up":
+            assert "error" not in await _ended_replay(product, replay)
+        # As the auditor starts it, and whoever works on a host without the keys.
+        del product.environment["UPSTREAM_KEY"], product.environment["UPSTREAM_TOKEN"]
+        options = ("--select", replay["select"], "--formats", replay["formats"], "--json")
+        done = product.run("replay", "-c", str(product.config), *options, check=False)
+        assert json.loads(done.stdout)["calls"] == 1, done.stderr
+        assert key not in running.said()
+        assert token not in running.said()
+
+
+async def _ended_replay(product: Product, choice: dict[str, str]) -> dict[str, Any]:
+    """Estimate a replay in the console, and return what it says in the end."""
+    runs: list[dict[str, Any]] = []
+    async with aiohttp.ClientSession(product.api) as client:
+
+        async def has_ended() -> bool:
+            async with client.get("/api/replays") as answer:
+                runs[:] = (await answer.json())["runs"]
+            return bool(runs) and runs[0]["state"] == "ended"
+
+        async with client.post("/api/replays", json=choice) as answer:
+            assert answer.status == 202, await answer.text()
+        await eventually(has_ended)
+    result: dict[str, Any] = runs[0]["result"]
+    return result
 
 
 @pytest.mark.slow

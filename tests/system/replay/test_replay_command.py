@@ -162,7 +162,7 @@ async def exposure_is_kept(product: Product, group: dict[str, Any]) -> None:
         (("--select", "from=later"), "from must be"),
         (("--select", "all", "--swap", "gender:male"), "has no group"),
         (("--select", "all", "--lexicon", "words.yaml"), "--lexicon needs --swap"),
-        (("--select", "all", "--swap", "gender:male>female", "--lexicon", "words.yaml"), "words.yaml: No such file"),
+        (("--select", "all", "--swap", "gender:male>female", "--lexicon", "words.yaml"), "words.yaml: no such file"),
         (("--select", "all", "--show-edits", "edits.jsonl"), "--show-edits needs --swap"),
         (("--select", "all", "--swap", "gender:male>female", "--show-edits", "e.jsonl", "--yes"), "leave out --yes"),
         (

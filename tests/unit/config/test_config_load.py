@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from auditor.config import Config, Timeouts, default_config, load, loads, read
+from auditor.config import Config, Timeouts, default_config, load, load_without_upstream_keys, loads, read
 from auditor.errors import ConfigError
 
 FULL = Path(__file__).with_name("full.yaml")
@@ -43,6 +43,26 @@ def test_a_configuration_without_upstream_keys_is_the_same_otherwise(full: Confi
     assert [one.api_key is None for one in withheld.deployments] == [one.api_key is None for one in full.deployments]
     assert withheld.model_dump() | {"deployments": ()} == full.model_dump() | {"deployments": ()}
     assert full.environment(ENVIRON) == {"HOOK_SECRET": "hush-hush", "HOME": "/home/someone"}
+
+
+def test_secrets_of_deployments_need_no_variable_where_no_deployment_is_asked(tmp_path: Path) -> None:
+    path = tmp_path / "biasmeter.yaml"
+    path.write_text(
+        'deployments: [{name: a, base_url: "http://127.0.0.1:9", api_key: "${KEY}", headers: {x-token: "${TOKEN}"}}]\n'
+        "routes: [{model: '*', deployments: [a]}]\nmonitor: {webhook: {url: '${HOOK}'}}\n"
+    )
+    environ = {"HOME": "/h", "HOOK": "https://hooks.example", "KEY": "sk-1", "TOKEN": "token-2", "SAME": "sk-1"}
+    whole = load(path, environ)
+    assert whole.environment(environ) == {"HOME": "/h", "HOOK": "https://hooks.example"}
+    withheld = load_without_upstream_keys(path, whole.environment(environ))
+    assert withheld == load_without_upstream_keys(path, environ)
+    assert (withheld.config_hash, withheld.file) == (whole.config_hash, whole.file)
+    for secret in (b"sk-1", b"token-2"):
+        assert secret not in pickle.dumps(load_without_upstream_keys(path, environ))
+    with pytest.raises(ConfigError, match="the environment variable KEY is not set"):
+        load(path, {"HOOK": "https://hooks.example"})
+    with pytest.raises(ConfigError, match="the environment variable HOOK is not set"):
+        load_without_upstream_keys(path, {})
 
 
 class TestTheDocumentedExample:

@@ -109,11 +109,11 @@ def test_rates_are_the_same_after_the_real_package_has_rewritten_the_logs(form: 
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.json", b"[]", "is not a log of Inspect with samples"),
-        ("a.json", b"{", "is not JSON"),
-        ("a.json", b'{"samples": []}', "holds no samples"),
-        ("a.json", b'{"samples": [3]}', "is not a log of Inspect"),
-        ("a.eval", b"PK", "is not a log of Inspect: File is not a zip file"),
+        ("a.json", b"[]", "is not a log of Inspect: Expected `object`"),
+        ("a.json", b"{", "is not a log of Inspect: "),
+        ("a.json", b'{"eval": {}, "samples": []}', "holds no samples"),
+        ("a.json", b'{"eval": {}, "samples": [3]}', "is not a log of Inspect"),
+        ("a.eval", b"PK", "is not an archive that can be read: File is not a zip file"),
         ("folder/x.txt", b"", "holds no logs"),
     ],
 )

@@ -98,7 +98,8 @@ def test_not_even_the_configuration_can_forward_keys_and_framing(name: str) -> N
 
 @pytest.mark.parametrize("name", ["authorization", "Authorization", "AUTHORIZATION"])
 def test_a_deployment_s_own_headers_are_set_once_whatever_their_case(name: str) -> None:
-    own = OPEN.model_copy(update={"headers": {name: "Basic b3du", "Api-Key": "own", "User-Agent": "ours"}})
+    fixed = {name: "Basic b3du", "Api-Key": "own", "User-Agent": "ours"}
+    own = OPEN.model_copy(update={"headers": {key: SecretStr(value) for key, value in fixed.items()}})
     made = asked(CANARIES, own)
     assert made["authorization"] == "Basic b3du"
     assert made["api-key"] == "own"

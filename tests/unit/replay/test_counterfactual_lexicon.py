@@ -2,7 +2,7 @@
 
 import pytest
 
-from auditor.errors import InputError, UsageError
+from auditor.errors import AuditError, UsageError
 from replay.counterfactual.lexicon import read_lexicon
 from replay.counterfactual.swap import read_swap, swap_text
 
@@ -57,8 +57,8 @@ def test_a_users_file_adds_rows_names_and_axes(tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[1", "own.yaml: while parsing"),
-        ("[1]", "the file: must be a mapping"),
+        ("[1", "own.yaml:1:1: not valid YAML"),
+        ("[1]", "own.yaml:1: must be a mapping"),
         ("size: 1", "own.yaml: size: unknown"),
         ("names: {x: {other: A}}", "names.x.other: must be female or male"),
         ("names: {x: {female: [A]}}", "names.x.female: must be words with spaces between"),
@@ -72,10 +72,10 @@ def test_a_users_file_adds_rows_names_and_axes(tmp_path):
 def test_a_bad_file_is_named_with_its_member(tmp_path, text, said):
     own = tmp_path / "own.yaml"
     own.write_text(text)
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(AuditError, match=said):
         read_lexicon(own)
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(UsageError, match=r"none\.yaml: No such file"):
+    with pytest.raises(UsageError, match=r"none\.yaml: no such file"):
         read_lexicon(tmp_path / "none.yaml")

@@ -27,7 +27,7 @@ from gateway.headers import derived_request_id, request_id, trace_tags
 from gateway.http import Request
 from gateway.http.connection import ClientConnection
 from gateway.http.head_cache import Offer, RequestCache
-from gateway.limits.key_limits import Grant, TokenCount
+from gateway.limits.key_limits import BYTES_PER_TOKEN, Grant, TokenCount
 from gateway.wire import read_envelope
 
 #: Members are looked up in Python, and each request asks for these.
@@ -183,5 +183,4 @@ def _admit(gateway: Gateway, key: Key, body: bytes, token_limit: int | None) -> 
     elsewhere = 0
     if key.budget is not None and (snapshot := gateway.snapshot.current) is not None:
         elsewhere = snapshot.spent_elsewhere.get(key.id, 0)
-    # A token has about four bytes in most languages and formats.
-    return gateway.limits.admit(key, elsewhere, TokenCount(len(body) // 4, token_limit or 0))
+    return gateway.limits.admit(key, elsewhere, TokenCount(len(body) // BYTES_PER_TOKEN, token_limit or 0))

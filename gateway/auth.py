@@ -91,7 +91,7 @@ class Authenticator:
         Raises
         ------
         Forbidden
-            The request has no key, and may come from a web page.
+            The request has no key, and may come from a web page; or its key is for the auditor alone.
         Unauthorised
             The key has expired or was revoked, or a key is needed and it is missing or unknown.
         Saturated
@@ -103,6 +103,11 @@ class Authenticator:
             self._snapshot.refresh()  # another worker may have served a key of the newest snapshot already
             key = self._known(secret)
         if key is not None and key.usable(datetime.now(UTC)):
+            if not key.is_for_clients:
+                raise Forbidden(
+                    "This key opens only the auditor's console and API. Use a key for applications.",
+                    code="key_not_for_clients",
+                )
             return key
         snapshot = self._snapshot.current
         any_key = snapshot is not None and snapshot.any_client_key

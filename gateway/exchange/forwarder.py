@@ -67,11 +67,12 @@ class Forwarder(RequestCache):
             return _DECLINED
         if missing:
             return Offer.INCOMPLETE
-        now_us = (arrived_ns or time.time_ns()) // 1000
+        now_us = time.time_ns() // 1000
         if now_us >= known.plan.expires_us:
             return _DECLINED
+        at_us = arrived_ns // 1000 or now_us
         try:
-            is_begun = self._begin(client, known.plan, known.headers, data[known.body_at :], now_us)
+            is_begun = self._begin(client, known.plan, known.headers, data[known.body_at :], at_us)
         except Exception as error:  # noqa: BLE001 -- the client gets it
             self._refuse(client, known, error)
             return Offer.REFUSED
@@ -98,7 +99,10 @@ class Forwarder(RequestCache):
                 param="content-encoding",
                 status=415,
             )
-        body = await request.body(self._gateway.config.gateway.body_limit)
+        limits, is_whole = self._gateway.config.gateway, request.is_whole
+        body = await request.body(limits.body_limit, limits.body_timeout)
+        if not is_whole:  # meanwhile the key may have ended, and the configuration have changed
+            plan = HeadPlan(self._gateway, endpoint, request)
         assert isinstance(request.client, ClientConnection)
         self._begin(request.client, plan, request.headers, body, now_us)
 

@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 #: Members are looked up in Python, and each exchange asks for these.
 _CLIENT, _HASHED = Origin.CLIENT, Capture.HASHED
 _COMPLETE, _FAILED, _CUT, _GONE = Outcome.COMPLETE, Outcome.FAILED, Outcome.CUT, Outcome.CLIENT_GONE
-_OK, _VERDICT_FAILED, _NOTHING_SAID = BreakerVerdict.OK, BreakerVerdict.FAILED, BreakerVerdict.NONE
+_OK, _VERDICT_FAILED, _VERDICT_ERROR = BreakerVerdict.OK, BreakerVerdict.FAILED, BreakerVerdict.ERROR
+_NOTHING_SAID = BreakerVerdict.NONE
 #: The error type of an exchange that is not done when this process must end.
 STOPPED: Final = "gateway_stopped"
 STOPPING: Final = "The gateway is stopping."
@@ -273,7 +274,7 @@ class ActiveExchange(msgspec.Struct, eq=False):
         elif self.outcome is _GONE or self.error_type == STOPPED:
             self.release(_NOTHING_SAID)
         else:
-            self.release(_VERDICT_FAILED)
+            self.release(_VERDICT_ERROR if self.outcome is _FAILED else _VERDICT_FAILED)
             assert self.chosen is not None
             self.parts.recorder.count_failure(
                 self.chosen.deployment.name, self.directives.origin, self.error_type or ""

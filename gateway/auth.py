@@ -102,6 +102,8 @@ class Authenticator:
         if key is None and secret:
             self._snapshot.refresh()  # another worker may have served a key of the newest snapshot already
             key = self._known(secret)
+        elif not secret:
+            self.refresh_before_keyless()
         if key is not None and key.usable(datetime.now(UTC)):
             if not key.is_for_clients:
                 raise Forbidden(
@@ -122,6 +124,14 @@ class Authenticator:
                 retry_after=5,
             )
         raise Unauthorised
+
+    def refresh_before_keyless(self) -> None:
+        """Read the newest snapshot before a request without a key is served, where a first key would close the gateway.
+
+        So all workers of the host close it at the same moment: when the snapshot with the key is in its place.
+        """
+        if not self._open and not self._keys_required and self._snapshot.has_changed():
+            self._snapshot.refresh()
 
     def refuse_web_pages(self, headers: Mapping[str, str]) -> None:
         """Refuse a request that may come from a web page, where this gateway listens on a loopback address.

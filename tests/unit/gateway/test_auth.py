@@ -115,6 +115,13 @@ def test_a_key_of_the_newest_snapshot_is_known_at_once(tmp_path: Path) -> None:
     assert answer(door, "known") == "known"
 
 
+def test_the_first_key_closes_the_gateway_for_the_next_request_without_one(tmp_path: Path) -> None:
+    door = authenticator(tmp_path, keys=[])
+    assert answer(door, None) == "anonymous"
+    snapshot.write(tmp_path / "keys.json", [KEYS["known"]])
+    assert answer(door, None) == "401"
+
+
 @pytest.mark.parametrize("keys", [None, [], list(KEYS.values())])
 def test_the_auditor_of_this_host_is_known_without_the_store(tmp_path: Path, keys: list[Key] | None) -> None:
     assert answer(authenticator(tmp_path, keys=keys, age=60.0, keys_required=True), "auditor") == "auditor"

@@ -18,7 +18,8 @@ KEY = Key(id="key_1", name="k", hash=hash_secret("secret"))
 
 @pytest.fixture
 def config(tmp_path: Path) -> Config:
-    return Config.model_validate({"data_dir": str(tmp_path)})
+    deployments, routes = [{"name": "a", "base_url": "http://127.0.0.1:9/v1"}], [{"model": "*", "deployments": ["a"]}]
+    return Config.model_validate({"data_dir": str(tmp_path), "deployments": deployments, "routes": routes})
 
 
 async def test_where_no_gateway_runs_nothing_is_waited_for(config: Config) -> None:

@@ -1,18 +1,24 @@
-"""Find the address of the gateway and a key with every right, for the auditor's own requests.
+"""Find the address of the gateway and a key with every right, for the auditor's own requests; wait for a new key.
 
 On one host no setting is needed: the gateway stores a secret in its folder, and a process that can read the folder
 may use it. Across hosts, ``auditor.gateway`` names the address and a key made with
 ``biasmeter key create --allow pin,origin``.
 """
 
+import asyncio
 import os
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from auditor.config import Config, Deployment
 from auditor.config.routes import ANY_MODEL
-from auditor.domain.keys import new_secret
+from auditor.domain.keys import Key, new_secret
 from auditor.errors import UsageError
+
+#: Seconds without a confirmation of its keys after which no gateway is running (as `gateway.snapshot.FRESH_S`), for
+#: which it may take to learn of a key, and between two looks.
+_SILENT, _LONGEST_WAIT, _LOOK_EVERY = 10.0, 6.0, 0.1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,6 +70,30 @@ def gateway_access(config: Config) -> GatewayAccess:
     listen = config.gateway.listen
     host = listen.host if listen.is_loopback else "127.0.0.1"
     return GatewayAccess(url=f"http://{f'[{host}]' if ':' in host else host}:{listen.port}/v1", key=secret)
+
+
+async def wait_until_known(config: Config, key: Key) -> bool | None:
+    """Wait until all workers of the gateway on this host know a new key, at most six seconds.
+
+    They do when the snapshot of the keys (`gateway.snapshot`) contains it: a worker reads the newest one before it
+    refuses an unknown key, and before it serves a request without a key.
+
+    Returns
+    -------
+    Whether they do; None if no gateway with a store runs on this host.
+    """
+    path, digest = config.data_dir / "gateway" / "keys.json", key.hash.hex().encode()
+    deadline = time.monotonic() + _LONGEST_WAIT
+    try:
+        while time.time() - path.with_suffix(".confirmed").stat().st_mtime <= _SILENT:
+            if digest in path.read_bytes():
+                return True
+            if time.monotonic() >= deadline:
+                return False
+            await asyncio.sleep(_LOOK_EVERY)
+    except OSError:
+        pass
+    return None
 
 
 def pinned_model(config: Config, deployment: Deployment) -> str:

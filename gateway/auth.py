@@ -91,7 +91,7 @@ class Authenticator:
         Raises
         ------
         Forbidden
-            The request has no key, and may come from a web page.
+            The request has no key, and may come from a web page; or its key is for the auditor alone.
         Unauthorised
             The key has expired or was revoked, or a key is needed and it is missing or unknown.
         Saturated
@@ -102,7 +102,14 @@ class Authenticator:
         if key is None and secret:
             self._snapshot.refresh()  # another worker may have served a key of the newest snapshot already
             key = self._known(secret)
+        elif not secret:
+            self.refresh_before_keyless()
         if key is not None and key.usable(datetime.now(UTC)):
+            if not key.is_for_clients:
+                raise Forbidden(
+                    "This key opens only the auditor's console and API. Use a key for applications.",
+                    code="key_not_for_clients",
+                )
             return key
         snapshot = self._snapshot.current
         any_key = snapshot is not None and snapshot.any_client_key
@@ -117,6 +124,14 @@ class Authenticator:
                 retry_after=5,
             )
         raise Unauthorised
+
+    def refresh_before_keyless(self) -> None:
+        """Read the newest snapshot before a request without a key is served, where a first key would close the gateway.
+
+        So all workers of the host close it at the same moment: when the snapshot with the key is in its place.
+        """
+        if not self._open and not self._keys_required and self._snapshot.has_changed():
+            self._snapshot.refresh()
 
     def refuse_web_pages(self, headers: Mapping[str, str]) -> None:
         """Refuse a request that may come from a web page, where this gateway listens on a loopback address.

@@ -170,6 +170,7 @@ class SnapshotReader:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._name = str(path)
         self._seen: tuple[int, int, int] | None = None
         self._confirmed = 0.0
         self._logged = ""
@@ -178,8 +179,7 @@ class SnapshotReader:
     def refresh(self) -> None:
         """Read the file if it has changed; otherwise this costs two ``stat`` calls. An invalid file is ignored."""
         try:
-            stat = self._path.stat()
-            version = (stat.st_ino, stat.st_size, stat.st_mtime_ns)
+            version = self._version()
             if version != self._seen:
                 self.current = read(self._path)
                 self._seen = version
@@ -192,6 +192,17 @@ class SnapshotReader:
                 log.warning("%s cannot be read: %s; the keys that were read last stay valid", self._path, error)
             return
         self._logged = ""
+
+    def has_changed(self) -> bool:
+        """Return whether the file is another than the one that was read last, by one ``stat`` call."""
+        try:
+            return self._version() != self._seen
+        except OSError:
+            return False
+
+    def _version(self) -> tuple[int, int, int]:
+        stat = os.stat(self._name)  # noqa: PTH116 -- a request without a key waits for it
+        return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
     def fresh(self) -> bool:
         """Return whether the store has confirmed the snapshot recently."""

@@ -1,11 +1,13 @@
 """Serve ``/keys`` and ``/api/keys``: list client keys with their limits and spending, make keys, revoke them."""
 
+import logging
 from typing import Annotated, Final
 
 from aiohttp import web
 from msgspec import UNSET, Meta, UnsetType
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from auditor.access import wait_until_known
 from auditor.api.context import CLOCK, CONFIG, ENGINE
 from auditor.api.operations import get, post
 from auditor.api.pages import render_page
@@ -18,6 +20,8 @@ from auditor.errors import UsageError
 from auditor.keys import CLIENT_RIGHTS, KeyRequest, closes_gateway, key_entry, make_key
 from auditor.store.engine import transaction
 from auditor.store.keys import add_key, list_keys, revoke_key, spent_by_keys
+
+log = logging.getLogger(__name__)
 
 #: What a person must confirm, because it changes the gateway for everybody.
 _FIRST: Final = "first"
@@ -102,6 +106,8 @@ async def _create(request: web.Request, key_request: KeyRequest, *, confirmed: b
             message = f"{closing[0].upper()}{closing[1:]}. Confirm it with the field 'first'."
             raise ApiError(409, message, "first_key", _FIRST)
         await add_key(connection, key, now)
+    if await wait_until_known(config, key) is False:
+        log.warning("the gateway on this host has not confirmed the new key %s yet; its log says why", key.id)
     return key.id, secret
 
 

@@ -110,6 +110,8 @@ class GatewayConfig(Section):
     """The limits of the copies that wait on this host's disk for the store."""
     body_limit: PositiveBytes = 32 * _MIB
     """The largest body of a request; a larger one gets 413."""
+    body_timeout: PositiveSeconds = 300.0
+    """How long the body of a request may take to arrive; a slower one gets 408."""
     retries: Annotated[int, Field(ge=0, le=10)] = 2
     """How often a failed request is tried again before the client has received a byte; audit traffic is never retried
     here."""

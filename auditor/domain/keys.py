@@ -63,6 +63,11 @@ class Key:
         return not self.revoked and (self.expires_at is None or now < self.expires_at)
 
     @property
+    def counts_tokens(self) -> bool:
+        """Whether tokens count against a limit of the key."""
+        return self.tpm is not None or self.budget is not None
+
+    @property
     def is_for_clients(self) -> bool:
         """Whether the key is for applications; one that has a role and no other right is for the auditor alone."""
         return not self.rights or not self.rights <= set(_RIGHTS.values())

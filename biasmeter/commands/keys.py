@@ -1,5 +1,6 @@
 """``biasmeter key create|list|revoke``: client keys. A key is shown once; only its SHA-256 is stored."""
 
+import asyncio
 import os
 import sys
 from collections.abc import Awaitable, Callable
@@ -63,6 +64,7 @@ def _create(
 
     Example: biasmeter key create -c biasmeter.yaml --name ann --role reviewer
     """
+    from auditor.access import wait_until_known
     from auditor.keys import KeyRequest, closes_gateway, make_key
     from auditor.store.keys import add_key
 
@@ -87,7 +89,12 @@ def _create(
         _print_json({"id": key.id, "key": secret})
     else:
         typer.echo(f"{key.id}  {secret}")
-        typer.echo("This is the only time the key is shown. Gateways know it within 5 seconds.", err=True)
+    is_known = asyncio.run(wait_until_known(loaded, key))
+    if is_known is False:
+        typer.echo("The gateway on this host has not confirmed the key yet; its log says why.", err=True)
+    elif not json:
+        gateways = "The gateway on this host knows it, others do" if is_known else "Gateways know it"
+        typer.echo(f"This is the only time the key is shown. {gateways} within 5 seconds.", err=True)
 
 
 def _announce_closing(warning: str, *, yes: bool) -> None:

@@ -9,11 +9,12 @@ from typing import Any
 
 from auditor.config import Config
 from auditor.domain.ids import new_id_text
+from auditor.domain.keys import Key
 from gateway.auth import Authenticator
 from gateway.errors import INTERNAL_ERROR, BadRequest, GatewayError, NotFound
 from gateway.headers import request_id
 from gateway.http import Request, WholeAnswer
-from gateway.limits.key_limits import KeyLimits
+from gateway.limits.key_limits import Grant, KeyLimits, TokenCount
 from gateway.recording.recorder import Recorder
 from gateway.recording.telemetry import MetricsPage
 from gateway.routing.slots import DeploymentSlots
@@ -46,6 +47,19 @@ class Gateway:
     metrics_page: MetricsPage
     refusing_stream_options: set[str] = field(default_factory=set)  #: deployments that know no ``stream_options``
     draining: bool = False
+
+    def admit(self, key: Key, tokens: TokenCount) -> Grant | None:
+        """Check a request against the limits of its key, and reserve its tokens.
+
+        Raises
+        ------
+        Limited
+            It exceeds one of them.
+        """
+        elsewhere = 0
+        if key.budget is not None and (snapshot := self.snapshot.current) is not None:
+            elsewhere = snapshot.spent_elsewhere.get(key.id, 0)
+        return self.limits.admit(key, elsewhere, tokens)
 
 
 class Router:

@@ -65,7 +65,7 @@ class Attempt:
         body = exchange.sent
         if exchange.envelope.stream:
             exchange.usage_injected = False
-            if exchange.head.endpoint.usage_on_request and exchange.envelope.omits_usage:
+            if exchange.head.endpoint.usage_on_request:
                 body, exchange.usage_injected = _ask_for_usage(exchange, body)
         try:
             self._request = chosen.request(exchange.request_id, exchange.headers.get("traceparent", ""), body)
@@ -200,10 +200,15 @@ class Attempt:
 def _ask_for_usage(exchange: ActiveExchange, body: bytes) -> tuple[bytes, bool]:
     """Add to the body of a request for a stream that it reports usage, if the deployment knows it.
 
-    The second value says whether it was added.
+    A client that says whether it wants usage is obeyed, unless its key has a limit that usage counts against. The
+    second value says whether it was added.
     """
+    grant = exchange.grant
+    overrides = grant is not None and grant.key.counts_tokens
+    if not overrides and not exchange.envelope.omits_usage:
+        return body, False
     assert exchange.chosen is not None
     deployment, refusing = exchange.chosen.deployment, exchange.parts.gateway.refusing_stream_options
     knows = deployment.stream_usage and deployment.name not in refusing
-    asking = inject_usage(body) if knows else body
+    asking = inject_usage(body, overrides=overrides) if knows else body
     return asking, asking is not body

@@ -18,7 +18,7 @@ from gateway.errors import INTERNAL_ERROR, GatewayError, Limited, Saturated
 from gateway.exchange.app import Gateway, error_answer, log_failure
 from gateway.exchange.batch import IterationBatch
 from gateway.exchange.deadlines import Deadlines
-from gateway.exchange.endpoints import Sampling
+from gateway.exchange.endpoints import TEXT_ENDPOINTS, Sampling
 from gateway.exchange.event_facts import find_facts
 from gateway.exchange.head_plans import HeadPlan
 from gateway.exchange.records import make_record
@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 #: Members are looked up in Python, and each exchange asks for these.
 _CLIENT, _HASHED = Origin.CLIENT, Capture.HASHED
 _COMPLETE, _FAILED, _CUT, _GONE = Outcome.COMPLETE, Outcome.FAILED, Outcome.CUT, Outcome.CLIENT_GONE
-_OK, _VERDICT_FAILED, _NOTHING_SAID = BreakerVerdict.OK, BreakerVerdict.FAILED, BreakerVerdict.NONE
+_OK, _VERDICT_FAILED, _VERDICT_ERROR = BreakerVerdict.OK, BreakerVerdict.FAILED, BreakerVerdict.ERROR
+_NOTHING_SAID = BreakerVerdict.NONE
 #: The error type of an exchange that is not done when this process must end.
 STOPPED: Final = "gateway_stopped"
 STOPPING: Final = "The gateway is stopping."
@@ -111,7 +112,7 @@ class ActiveExchange(msgspec.Struct, eq=False):
     grant: Grant | None = None  #: the reservation in the key's limits
     ticket: Ticket | None = None  #: of the slot that is held
     attempts: int = 1
-    usage_injected: bool = False  #: whether usage is asked for although the client does not ask for it
+    usage_injected: bool = False  #: whether the gateway has changed what the client says of usage
     upstream_s: float = 0.0  #: spent waiting for deployments: for answers, for a slot, and before a retry
     relay: Relay | None = None
     task: "asyncio.Task[None] | None" = None  #: waits for a slot, a connection, or the next attempt
@@ -273,7 +274,7 @@ class ActiveExchange(msgspec.Struct, eq=False):
         elif self.outcome is _GONE or self.error_type == STOPPED:
             self.release(_NOTHING_SAID)
         else:
-            self.release(_VERDICT_FAILED)
+            self.release(_VERDICT_ERROR if self.outcome is _FAILED else _VERDICT_FAILED)
             assert self.chosen is not None
             self.parts.recorder.count_failure(
                 self.chosen.deployment.name, self.directives.origin, self.error_type or ""
@@ -355,10 +356,10 @@ class ActiveExchange(msgspec.Struct, eq=False):
             first_byte_us = None if self.first_byte_s is None else round(self.first_byte_s * 1e6)
         head, route, origin = self.head, self.route, self.directives.origin
         name = "" if chosen is None else chosen.deployment.name
+        seen = self.seen if self.answer_body is None else len(self.answer_body)
         if self.sampling[2]:
             recorder.count_skipped(self.sampling[2])
         else:
-            seen = self.seen if self.answer_body is None else len(self.answer_body)
             record = make_record(self, status, seen, prompt, completion, total_us, upstream_us, first_byte_us)
             if len(self.body) + seen <= LARGE_COPY:
                 recorder.hold(record)
@@ -374,8 +375,14 @@ class ActiveExchange(msgspec.Struct, eq=False):
             series = chosen.series or chosen.open_series(recorder, origin)
         series.count(status, prompt, completion, total_us, upstream_us, first_byte_us if self.envelope.stream else None)
         if self.grant is not None:
-            price = None if chosen is None else chosen.deployment.price
-            self.grant.settle(prompt, completion, price, failed=usage is None and outcome is _FAILED)
+            self._settle(self.grant, status, prompt, completion, seen)
+
+    def _settle(self, grant: Grant, status: int, prompt: int | None, completion: int | None, seen: int) -> None:
+        price = None if self.chosen is None else self.chosen.deployment.price
+        # A stream with an error inside has been generated up to there.
+        failed = self.outcome is _FAILED and (status >= 300 or self.answer_body is not None)
+        is_text = self.envelope.stream or self.head.endpoint_name in TEXT_ENDPOINTS  # others may answer with an image
+        grant.settle(prompt, completion, price, failed=failed, answer_bytes=seen if is_text else 0)
 
 
 def _more_fields(head: AnswerHead) -> bytes:

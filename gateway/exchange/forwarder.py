@@ -13,7 +13,6 @@ from msgspec import structs
 from typing_extensions import override
 
 from auditor.domain.ids import new_id_text
-from auditor.domain.keys import Key
 from gateway.errors import INTERNAL_ERROR, BadRequest, GatewayError, UpstreamFailed
 from gateway.exchange.app import Gateway, error_answer, log_failure
 from gateway.exchange.attempt import Attempt
@@ -27,7 +26,7 @@ from gateway.headers import derived_request_id, request_id, trace_tags
 from gateway.http import Request
 from gateway.http.connection import ClientConnection
 from gateway.http.head_cache import Offer, RequestCache
-from gateway.limits.key_limits import Grant, TokenCount
+from gateway.limits.key_limits import BYTES_PER_TOKEN, TokenCount
 from gateway.wire import read_envelope
 
 #: Members are looked up in Python, and each request asks for these.
@@ -67,11 +66,12 @@ class Forwarder(RequestCache):
             return _DECLINED
         if missing:
             return Offer.INCOMPLETE
-        now_us = (arrived_ns or time.time_ns()) // 1000
+        now_us = time.time_ns() // 1000
         if now_us >= known.plan.expires_us:
             return _DECLINED
+        at_us = arrived_ns // 1000 or now_us
         try:
-            is_begun = self._begin(client, known.plan, known.headers, data[known.body_at :], now_us)
+            is_begun = self._begin(client, known.plan, known.headers, data[known.body_at :], at_us)
         except Exception as error:  # noqa: BLE001 -- the client gets it
             self._refuse(client, known, error)
             return Offer.REFUSED
@@ -98,7 +98,10 @@ class Forwarder(RequestCache):
                 param="content-encoding",
                 status=415,
             )
-        body = await request.body(self._gateway.config.gateway.body_limit)
+        limits, is_whole = self._gateway.config.gateway, request.is_whole
+        body = await request.body(limits.body_limit, limits.body_timeout)
+        if not is_whole:  # meanwhile the key may have ended, and the configuration have changed
+            plan = HeadPlan(self._gateway, endpoint, request)
         assert isinstance(request.client, ClientConnection)
         self._begin(request.client, plan, request.headers, body, now_us)
 
@@ -137,7 +140,8 @@ class Forwarder(RequestCache):
         key = plan.key
         if key is not None and route.is_client:
             try:
-                exchange.grant = _admit(gateway, key, body, envelope.token_limit)
+                tokens = TokenCount(len(body) // BYTES_PER_TOKEN, envelope.token_limit or 0)
+                exchange.grant = gateway.admit(key, tokens)
             except Exception as error:
                 exchange.refused(error)
                 raise
@@ -170,18 +174,3 @@ class Forwarder(RequestCache):
         ends = client.is_last
         answer = error_answer(error, {"x-request-id": header_id})
         client.finish(answer.write("POST", plan.minor, ends=ends), ends=ends)
-
-
-def _admit(gateway: Gateway, key: Key, body: bytes, token_limit: int | None) -> Grant | None:
-    """Check a request against the limits of its key, and reserve its tokens.
-
-    Raises
-    ------
-    Limited
-        It exceeds one of them.
-    """
-    elsewhere = 0
-    if key.budget is not None and (snapshot := gateway.snapshot.current) is not None:
-        elsewhere = snapshot.spent_elsewhere.get(key.id, 0)
-    # A token has about four bytes in most languages and formats.
-    return gateway.limits.admit(key, elsewhere, TokenCount(len(body) // 4, token_limit or 0))

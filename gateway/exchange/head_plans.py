@@ -199,6 +199,8 @@ class HeadPlans:
             headers = plan.headers_with(read.values)
         if headers is None:
             return None
+        if plan.key is None:
+            self._gateway.authenticator.refresh_before_keyless()
         if plan.snapshot is not self._gateway.snapshot.current and not plan.renew(self._gateway):
             self._plans = {head: other for head, other in self._plans.items() if other is not plan}
             return None

@@ -176,14 +176,14 @@ class Obtaining:
             del failure  # otherwise the error and this frame form a cycle that keeps the request in memory
 
     def _choose_next(self, entries: tuple[WeightedDeployment, ...], tried: list[str]) -> str | None:
-        slots, first = self._slots, self._first
+        slots, first, caller = self._slots, self._first, self.exchange.route.caller
         self._first = None
         if self._failure is not None and first is not None:
             return first.deployment.name  # it has been asked already
         if len(entries) == 1:
             only = entries[0]
-            return only.name if only.weight > 0 and not slots.seconds_until_open(only.name) else None
-        usable = [entry for entry in entries if entry.weight > 0 and not slots.seconds_until_open(entry.name)]
+            return only.name if only.weight > 0 and not slots.seconds_until_open(only.name, caller) else None
+        usable = [entry for entry in entries if entry.weight > 0 and not slots.seconds_until_open(entry.name, caller)]
         fresh = [entry for entry in usable if entry.name not in tried] or usable
         free = [entry for entry in fresh if not self._is_full(entry.name)] or fresh
         if first is not None and any(entry.name == first.deployment.name for entry in free):
@@ -195,7 +195,8 @@ class Obtaining:
         return concurrency is not None and self._slots.pending(name) >= concurrency
 
     def _all_open(self, entries: tuple[WeightedDeployment, ...]) -> Saturated:
-        soonest = min(self._slots.seconds_until_open(entry.name) for entry in entries if entry.weight > 0)
+        caller = self.exchange.route.caller
+        soonest = min(self._slots.seconds_until_open(entry.name, caller) for entry in entries if entry.weight > 0)
         return Saturated(
             "All deployments of this model have failed recently and are not asked for a moment.",
             code="deployments_unavailable",
@@ -318,7 +319,7 @@ class Obtaining:
         One request blames a deployment at most once, because the request itself may be the cause.
         """
         verdict = _verdict_on(failure)
-        is_known = verdict is BreakerVerdict.FAILED and name in self._failed_deployments
+        is_known = verdict is not BreakerVerdict.OK and name in self._failed_deployments
         self.exchange.release(BreakerVerdict.NONE if is_known else verdict)
         self._failed_deployments.add(name)
         if failure.code != "http_4xx":  # a 4xx is the request's fault
@@ -331,4 +332,4 @@ def _verdict_on(failure: AttemptFailed) -> BreakerVerdict:
     status = failure.refusal.head.status
     if status == 429:  # it works, and is busy
         return BreakerVerdict.NONE
-    return BreakerVerdict.FAILED if status >= 500 else BreakerVerdict.OK
+    return BreakerVerdict.ERROR if status >= 500 else BreakerVerdict.OK

@@ -14,6 +14,7 @@ from gateway.exchange.endpoints import TEXT_ENDPOINTS, Endpoint
 from gateway.headers import continued_trace, is_trace, upstream_headers
 from gateway.recording.recorder import Recorder
 from gateway.recording.telemetry import ExchangeSeries
+from gateway.routing.breaker import caller_of
 from gateway.routing.slots import DeploymentAccess
 from gateway.routing.table import WeightedChoice
 from gateway.upstreams.connection import ConnectionKey
@@ -50,10 +51,10 @@ class DeploymentPlan:
 
     def __init__(
         self, gateway: Gateway, deployment: Deployment, endpoint: Endpoint, route: str, headers: Mapping[str, str],
-        model: str, *, is_client: bool,
+        model: str, access: DeploymentAccess,
     ) -> None:  # fmt: skip
         self.deployment = deployment
-        self.access = gateway.slots.access(deployment.name, deployment.concurrency, counts=is_client)
+        self.access = access
         self.timeouts = gateway.table.timeouts[deployment.name]
         self.total = self.timeouts.total
         self.first_token = min(self.timeouts.first_token, self.total)
@@ -141,6 +142,8 @@ class RoutePlan:
     is_client
         Whether the requests are those of an application. Senders of audit traffic retry themselves, and must see each
         failure of a deployment.
+    caller
+        The number of the caller for circuit breakers.
     in_flight
         The place of the count of such requests that are being answered.
     trial
@@ -154,8 +157,8 @@ class RoutePlan:
     """
 
     __slots__ = ("_choice", "_deployments", "_endpoint", "_gateway", "_headers", "_only", "_requested_model",
-                 "capture_limit", "config", "config_hash", "in_flight", "is_client", "model", "pinned", "route",
-                 "sampling", "table", "trial")  # fmt: skip
+                 "caller", "capture_limit", "config", "config_hash", "in_flight", "is_client", "model", "pinned",
+                 "route", "sampling", "table", "trial")  # fmt: skip
 
     def __init__(
         self, gateway: Gateway, endpoint: Endpoint, headers: Mapping[str, str], directives: Directives,
@@ -176,6 +179,7 @@ class RoutePlan:
         self.pinned: DeploymentPlan | None = None
         self.model = model[:200]
         self.is_client = directives.origin is Origin.CLIENT
+        self.caller = caller_of(None if key is None else key.id)
         may_take_part = self.is_client and not directives.pin and directives.audit and endpoint.name in TEXT_ENDPOINTS
         self.trial = self.table.trials.get(self.route.model) if may_take_part else None
         self.in_flight = gateway.recorder.counters.place(("biasmeter_in_flight", directives.origin))
@@ -188,7 +192,10 @@ class RoutePlan:
         self._only = self.deployment(entries[0].name) if len(entries) == 1 and self.pinned is None else self.pinned
         self._choice = WeightedChoice(
             [
-                (gateway.slots.access(entry.name, self.table.deployments[entry.name].concurrency), entry.weight)
+                (
+                    gateway.slots.access(entry.name, self.table.deployments[entry.name].concurrency, self.caller),
+                    entry.weight,
+                )
                 for entry in entries
             ]
         )
@@ -199,10 +206,17 @@ class RoutePlan:
         """Return the plan of a deployment, of this route or another one."""
         plan = self._deployments.get(name)
         if plan is None:
+            deployment = self.table.deployments[name]
+            access = self._gateway.slots.access(name, deployment.concurrency, self.caller, counts=self.is_client)
             plan = self._deployments[name] = DeploymentPlan(
-                self._gateway, self.table.deployments[name], self._endpoint, self.route.model, self._headers,
-                self._requested_model, is_client=self.is_client,
-            )  # fmt: skip
+                self._gateway,
+                deployment,
+                self._endpoint,
+                self.route.model,
+                self._headers,
+                self._requested_model,
+                access,
+            )
         return plan
 
     def choose(self) -> DeploymentPlan:

@@ -30,33 +30,47 @@ class _Chunk(msgspec.Struct):
 _chunk = msgspec.json.Decoder(_Chunk)
 
 
-def inject_usage(body: bytes) -> bytes:
+def inject_usage(body: bytes, *, overrides: bool = False) -> bytes:
     """Add ``include_usage`` to a request that does not contain it.
 
-    ``body`` has passed `gateway.wire.read_envelope`. It is returned unchanged, as the same object, if it contains the
-    option already, also if that is duplicate or of a wrong type, which only the deployment can judge.
+    Parameters
+    ----------
+    body
+        Has passed `gateway.wire.read_envelope`.
+    overrides
+        Whether every other value of the option than ``true`` is replaced, also if it is duplicate or of a wrong type,
+        because a deployment may read any of them as false. Otherwise only the deployment judges them.
+
+    Returns
+    -------
+    The same object if nothing is to be changed.
     """
     spoken_of = b"stream_options" in body or b"\\u" in body  # letters of a key can only be escaped as \uXXXX
     members = _named(body, 0, b"stream_options") if spoken_of else []
     if not members:
         return _replaced(body, body.index(b"{") + 1, 0, b'"stream_options":{%b},' % _INCLUDE_USAGE)
-    options = members[0]
-    value = body[options.value : options.end]
-    if len(members) > 1 or (value != b"null" and not value.startswith(b"{")):
+    if len(members) > 1 and not overrides:
         return body
-    if value == b"null":
-        return _replaced(body, options.value, len(value), b"{%b}" % _INCLUDE_USAGE)
-    return _inject_into(body, options)
+    for options in reversed(members):  # so that the places of those before stay as they are
+        value = body[options.value : options.end]
+        if value == b"null":
+            body = _replaced(body, options.value, len(value), b"{%b}" % _INCLUDE_USAGE)
+        elif value.startswith(b"{"):
+            body = _inject_into(body, options, overrides=overrides)
+    return body
 
 
-def _inject_into(body: bytes, options: JsonSpan) -> bytes:
+def _inject_into(body: bytes, options: JsonSpan, *, overrides: bool) -> bytes:
     members = _named(body, options.value, b"include_usage")
     if not members:
         comma = b"," if body[options.value + 1 : options.end - 1].strip() else b""
         return _replaced(body, options.value + 1, 0, _INCLUDE_USAGE + comma)
-    member = members[0]
-    if len(members) == 1 and body[member.value : member.end] == b"null":
-        return _replaced(body, member.value, len(b"null"), b"true")
+    if len(members) > 1 and not overrides:
+        return body
+    for member in reversed(members):
+        value = body[member.value : member.end]
+        if value == b"null" or (overrides and value != b"true"):
+            body = _replaced(body, member.value, len(value), b"true")
     return body
 
 

@@ -97,13 +97,16 @@ class WholeAnswer:
         ValueError
             A header field contains a line break or a NUL.
         """
+        return b"".join(self._parts(method, minor, ends=ends))
+
+    def _parts(self, method: str, minor: int, *, ends: bool) -> tuple[bytes, bytes]:
         framing, body = connection_line(minor, ends=ends), self.body
         if self.status in BODILESS:
             body = b""
         else:
             framing += b"\r\ncontent-length: %d" % len(body)
         head = write_head(self.status, write_fields(self.headers), server_lines_now(), framing)
-        return head if method == "HEAD" else head + body
+        return head, b"" if method == "HEAD" else body
 
     def send(self, request: Request) -> bool:
         """Send the answer. Return whether the connection ends with it.
@@ -114,5 +117,8 @@ class WholeAnswer:
             A header field contains a line break or a NUL.
         """
         ends = request.client.ends_after(request)
-        request.client.write(self.write(request.method, request.minor, ends=ends))
+        head, body = self._parts(request.method, request.minor, ends=ends)
+        request.client.write(head)
+        if body:  # apart from the head, so that answers to many clients can share a large one
+            request.client.write(body)
         return ends

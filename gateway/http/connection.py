@@ -168,6 +168,7 @@ class ClientConnection(asyncio.Protocol, Receiver):
 
     def look(self) -> None:
         """Count one check, and close a connection that has waited too long for its client."""
+        self._parse_held()
         self._ticks_left -= 1
         if self._ticks_left <= 0:
             self.abort()
@@ -185,11 +186,7 @@ class ClientConnection(asyncio.Protocol, Receiver):
     def drain(self) -> None:
         """End with the current or next answer. A request that has arrived in part is the next one."""
         self.is_last = True
-        held, self._held = self._held, b""
-        if self.is_busy:
-            self._held = held
-        elif held:
-            self._parse(held)
+        self._parse_held()
 
     def stop(self) -> None:
         """End the current answer at once, as far as the client can still be told."""
@@ -275,6 +272,12 @@ class ClientConnection(asyncio.Protocol, Receiver):
             self.exchange.client_ready()
 
     # -- reading ------------------------------------------------------------------------------------------------------
+
+    def _parse_held(self) -> None:
+        """Have the parser read a request that has arrived in part: its handler limits the time of the body."""
+        if self._held and not self.is_busy:
+            held, self._held = self._held, b""
+            self._parse(held)
 
     def _parse(self, data: bytes) -> None:
         try:

@@ -76,16 +76,28 @@ class Request:
                 return ""
         return unquote(target.partition("?")[0].partition("#")[0])
 
-    async def body(self, limit: int) -> bytes:
+    async def body(self, limit: int, seconds: float) -> bytes:
         """Read the whole body.
 
         Raises
         ------
         BadRequest
-            It is larger than ``limit`` bytes, or announces that, or is invalid HTTP.
+            It is larger than ``limit`` bytes, or announces that, or is invalid HTTP, or does not arrive within
+            ``seconds``.
         """
         if int(self.headers.get("content-length", 0)) > limit:
             raise _too_large(limit)
+        if self.is_whole:
+            return await self._read(limit)
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._read(limit)
+        except TimeoutError:
+            raise BadRequest(
+                f"The request's body did not arrive within {seconds:g} s.", code="request_timeout", status=408
+            ) from None
+
+    async def _read(self, limit: int) -> bytes:
         size = 0
         while True:
             size += self.held

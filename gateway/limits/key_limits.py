@@ -35,6 +35,8 @@ _FEWEST_LEASED = 8
 MOST_LEASED = 64
 #: A lease is at most this part of what the limit has left, divided by the number of workers.
 _LEASED_PART = 8
+#: A token has about four bytes in most languages and formats.
+BYTES_PER_TOKEN = 4
 #: What a limit that a key does not have allows.
 _UNLIMITED = 1 << 62
 
@@ -300,7 +302,13 @@ class Grant(msgspec.Struct, eq=False):
     _is_settled: bool = False
 
     def settle(
-        self, prompt_tokens: int | None, completion_tokens: int | None, price: Price | None, *, failed: bool
+        self,
+        prompt_tokens: int | None,
+        completion_tokens: int | None,
+        price: Price | None,
+        *,
+        failed: bool,
+        answer_bytes: int = 0,
     ) -> None:
         """Report how the request ended. Only the first call counts.
 
@@ -309,18 +317,22 @@ class Grant(msgspec.Struct, eq=False):
         Parameters
         ----------
         prompt_tokens, completion_tokens
-            Tokens that the deployment reported. When it reported neither, the request has used what was reserved.
+            Tokens that the deployment reported. When it reported neither, the request has used what was reserved, and
+            at least as many completion tokens as ``answer_bytes`` are.
         price
             Price of the deployment, if it has one.
         failed
             Whether the request ended before anything was generated: when nothing was reported, nothing was used.
+        answer_bytes
+            Bytes of the generated answer that the client got.
         """
         if self._is_settled:
             return
         self._is_settled = True
         prompt, completion = prompt_tokens or 0, completion_tokens or 0
         if prompt_tokens is None and completion_tokens is None and not failed:
-            prompt, completion = self.reserved.prompt, self.reserved.completion
+            prompt = self.reserved.prompt
+            completion = max(self.reserved.completion, answer_bytes // BYTES_PER_TOKEN)
         self.limits.count(self, prompt, completion, price)
 
 

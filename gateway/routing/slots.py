@@ -47,7 +47,6 @@ class DeploymentSlots:
         self._clock = clock
         #: The requests of this worker that wait for a slot.
         self._lines: dict[str, deque[asyncio.Event]] = {}
-        self._accesses: dict[tuple[str, int | None, bool], DeploymentAccess] = {}
         for _, row in self._table.rows():
             row[self._worker_cell] = 0
 
@@ -59,39 +58,47 @@ class DeploymentSlots:
         """Return the number of slots that all workers hold."""
         return _total(self._table.row(deployment)) & _HELD
 
-    def seconds_until_open(self, deployment: str) -> float:
-        """Return the seconds until the breaker admits a request at the latest; 0 means now."""
-        return breaker.seconds_until_open(self._table.row(deployment), self._clock())
+    def seconds_until_open(self, deployment: str, caller: int) -> float:
+        """Return the seconds until the breaker admits a request of a caller at the latest; 0 means now."""
+        return breaker.seconds_until_open(self._table.row(deployment), self._clock(), caller)
 
     def states(self) -> Iterator[tuple[str, BreakerState]]:
         """Iterate over the deployments used so far and the states of their breakers."""
         now = self._clock()
         return ((name, breaker.state(row, now)) for name, row in self._table.rows())
 
-    def access(self, deployment: str, concurrency: int | None, *, counts: bool = True) -> "DeploymentAccess":
-        """Return the access to one deployment; it is the same for all callers.
+    def access(
+        self, deployment: str, concurrency: int | None, caller: int, *, counts: bool = True
+    ) -> "DeploymentAccess":
+        """Return the access to one deployment for the requests of one caller.
 
         Parameters
         ----------
         concurrency
             The slots of all workers together; None means unlimited.
+        caller
+            The number of the caller (`gateway.routing.breaker.caller_of`).
         counts
             Whether the requests affect the breaker. One that does not is refused while the breaker is open, is never
             the trial, and its verdict is ignored.
         """
-        access = self._accesses.get((deployment, concurrency, counts))
-        if access is None:
-            row = self._table.row(deployment)  # its memory never moves
-            line = self._lines.setdefault(deployment, deque())
-            access = DeploymentAccess(
-                self._table, deployment, concurrency, row, self._worker_cell, line, self._clock, counts=counts
-            )
-            self._accesses[deployment, concurrency, counts] = access
-        return access
+        row = self._table.row(deployment)  # its memory never moves
+        line = self._lines.setdefault(deployment, deque())
+        return DeploymentAccess(
+            self._table,
+            deployment,
+            concurrency,
+            row,
+            self._worker_cell,
+            line,
+            self._clock,
+            caller=caller,
+            counts=counts,
+        )
 
 
 class DeploymentAccess:
-    """One worker's access to the slots and the breaker of one deployment, usually without a lock.
+    """One worker's access to the slots and the breaker of one deployment, for one caller, usually without a lock.
 
     Parameters
     ----------
@@ -107,11 +114,13 @@ class DeploymentAccess:
         The requests of this worker that wait for a slot.
     clock
         Clock of the `DeploymentSlots`.
+    caller
+        The number of the caller.
     counts
         Whether the requests affect the breaker, as in `DeploymentSlots.access`.
     """
 
-    __slots__ = ("_cells", "_clock", "_concurrency", "_counts", "_line", "_row", "_table", "_takes_at_once",
+    __slots__ = ("_caller", "_cells", "_clock", "_concurrency", "_counts", "_line", "_row", "_table", "_takes_at_once",
                  "_worker_cell", "deployment")  # fmt: skip
 
     def __init__(  # noqa: PLR0913 -- what all deployments share, and what is its own
@@ -124,8 +133,10 @@ class DeploymentAccess:
         line: "deque[asyncio.Event]",
         clock: Callable[[], int],
         *,
+        caller: int,
         counts: bool,
     ) -> None:
+        self._caller = caller
         self._counts = counts
         self._takes_at_once = concurrency is None and counts  # while the breaker is closed
         self._table = table
@@ -143,7 +154,7 @@ class DeploymentAccess:
 
     def seconds_until_open(self) -> float:
         """Return the seconds until the breaker admits a request at the latest; 0 means now."""
-        return breaker.seconds_until_open(self._row, self._clock())
+        return breaker.seconds_until_open(self._row, self._clock(), self._caller)
 
     def take(self) -> Ticket | None:
         """Take a slot if one is free, no request waits for it, and the breaker admits the request.
@@ -152,7 +163,7 @@ class DeploymentAccess:
         -------
         What `release` needs, or None. If the breaker is the reason, `seconds_until_open` is above 0.
         """
-        if self._takes_at_once and (ticket := breaker.admit_closed(self._row)):
+        if self._takes_at_once and (ticket := breaker.admit_closed(self._row, self._caller)):
             self._row[self._worker_cell] += 1  # only this worker writes it
             return ticket
         return self._take(first=False)
@@ -211,8 +222,8 @@ class DeploymentAccess:
                 if total & _HELD >= self._concurrency or (total >= _WAITING and not first):
                     return None
             now = self._clock()
-            ticket = breaker.admit(row, now) if self._counts else breaker.UNCOUNTED
-            if ticket is None or (not self._counts and breaker.state(row, now) is BreakerState.OPEN):
+            ticket = breaker.admit(row, now, self._caller) if self._counts else breaker.UNCOUNTED
+            if ticket is None or (not self._counts and breaker.is_open(row, now, self._caller)):
                 return None
             row[self._worker_cell] += 1
         return ticket
@@ -232,9 +243,10 @@ class DeploymentAccess:
         with self._table.locked(self.deployment) as row:
             before = breaker.state(row, now)
             breaker.settle(row, ticket, verdict, now)
-            after = breaker.state(row, now)
+            after, is_for_one = breaker.state(row, now), breaker.is_for_one_caller(row)
         if after is not before:
-            log.warning("deployment %s: breaker %s", self.deployment, after.name.lower().replace("_", "-"))
+            scope = " for one client key" if is_for_one else ""
+            log.warning("deployment %s: breaker %s%s", self.deployment, after.name.lower().replace("_", "-"), scope)
 
 
 def _total(row: memoryview) -> int:

@@ -39,7 +39,7 @@ class BareRelay:
 
     async def serve(self, request: Request) -> bool:
         """Relay one request; the exchange answers it."""
-        body = await request.body(_LIMIT)
+        body = await request.body(_LIMIT, 60.0)
         key = ("127.0.0.1", self._port, None)
         connection = self._pool.take(key) or await self._pool.connect(key, 5.0)
         head = f"{request.method} {request.target} HTTP/1.1\r\nhost: 127.0.0.1\r\n{_HEADERS}\r\n"

@@ -34,7 +34,7 @@ LAST = b"GET /events HTTP/1.1\r\nhost: h\r\nX-A:  1 \r\nConnection: close\r\n\r\
 
 
 async def echo(request: Request) -> WholeAnswer:
-    body = await request.body(LIMIT)
+    body = await request.body(LIMIT, 60.0)
     told = {"method": request.method, "headers": request.headers, "body": body.decode("latin-1")}
     return WholeAnswer(200, {"content-type": "application/json"}, json.dumps(told).encode())
 

@@ -190,7 +190,8 @@ def check_nothing_is_held(gateway: Served, staying: int) -> None:
     reserved = sum(used.row("key_1")[key_limits.TOKENS.start + 1 : key_limits.TOKENS.stop])
     used.close()
     # What was reserved for a request has become what it has used; nothing else is left of it.
-    assert reserved == sum(one.request_bytes // 4 for one in exchanges)  # the deployment reports no usage
+    # The deployment reports no usage.
+    assert reserved == sum(one.request_bytes // 4 + one.response_bytes // 4 for one in exchanges)
 
 
 @pytest.mark.parametrize("loop", LOOPS)

@@ -24,6 +24,7 @@ from support.waiting import eventually
 
 from auditor.domain.exchange import Outcome
 from auditor.domain.keys import Key, Right, hash_secret
+from gateway.routing.breaker import caller_of
 
 
 @pytest.fixture
@@ -296,7 +297,7 @@ async def test_audit_traffic_is_asked_once_and_breaks_nothing(upstream: Scripted
         for _ in range(8):
             answer = await gateway.probe("m")
             assert (answer.status, answer.attempts) == (500, 1)
-        assert not gateway.gateway.slots.seconds_until_open("a")
+        assert not gateway.gateway.slots.seconds_until_open("a", caller_of(None))
 
 
 async def test_over_its_concurrency_a_deployment_s_requests_wait_their_turn(
@@ -422,6 +423,27 @@ async def test_a_unary_call_is_sent_as_it_came(upstream: ScriptedUpstream, tmp_p
     async with served(one(upstream), tmp_path) as gateway:
         await gateway.chat("m")
         assert "stream_options" not in upstream.requests[0].payload
+
+
+async def test_errors_that_one_key_provokes_refuse_no_other_key(upstream: ScriptedUpstream, tmp_path: Path) -> None:
+    def script(request: Any) -> Any:
+        return status(request, "500") if request.payload.get("user") == "poison" else ordinary(request)
+
+    keys = [Key(id=f"key_{name}", name=name, hash=hash_secret(name)) for name in ("bad", "good")]
+    upstream.script = script
+    async with served(one(upstream, retries=0), tmp_path, keys=keys) as gateway:
+        statuses: Counter[tuple[str, int]] = Counter()
+        for number in range(40):
+            bad = await gateway.chat("m", headers={"authorization": "Bearer bad"}, user="poison")
+            statuses["bad", bad.status] += 1
+            if number % 4 == 0:
+                good = await gateway.chat("m", headers={"authorization": "Bearer good"})
+                statuses["good", good.status] += 1
+        # The deployment is spared what fails: that key is held off.
+        assert statuses == {("bad", 500): 5, ("bad", 503): 35, ("good", 200): 10}
+        await upstream.stop()
+        good_statuses = [(await gateway.chat("m", headers={"authorization": "Bearer good"})).status for _ in range(6)]
+        assert good_statuses == [502] * 5 + [503]
 
 
 async def test_a_key_s_limit_is_held_and_its_refusals_are_counted_not_kept(

@@ -9,6 +9,7 @@ import pytest
 from support.servers.gateway_app import Served, served
 from support.upstreams.scripted_upstream import ScriptedUpstream, scripted_upstream
 
+from auditor.domain.keys import Key, Right, hash_secret
 from gateway.http.answer import write_fields
 
 BODY = b'{"model": "m", "messages": []}'
@@ -72,6 +73,25 @@ async def test_a_path_is_known_however_it_is_written(gateway: Served, path: str)
     request = f"GET {path} HTTP/1.1\r\nhost: {host}:{port}\r\nconnection: close\r\n\r\n"
     head, _ = await wire(gateway, request.encode())
     assert head.startswith(b"HTTP/1.1 200 ")
+
+
+@pytest.mark.parametrize("path", ["chat/completions", "completions", "embeddings", "responses", "rerank", "models"])
+async def test_a_key_for_the_console_reaches_no_deployment(
+    upstream: ScriptedUpstream, tmp_path: Path, path: str
+) -> None:
+    person = Key(id="key_1", name="ann", hash=hash_secret("sk-ann"), rights=frozenset({Right.ADMIN}))
+    settings = {
+        "deployments": [{"name": "a", "base_url": upstream.url}],
+        "routes": [{"model": "*", "deployments": ["a"]}],
+    }
+    async with served(settings, tmp_path, keys=[person]) as gateway:
+        method, body = ("GET", None) if path == "models" else ("POST", BODY)
+        headers = {"authorization": "Bearer sk-ann", "content-type": "application/json"}
+        for _ in range(3):  # the head is remembered at the second time, if it is
+            async with gateway.client.request(method, f"{gateway.url}/v1/{path}", data=body, headers=headers) as answer:
+                assert answer.status == 403
+                assert (await answer.json())["error"]["code"] == "key_not_for_clients"
+    assert upstream.requests == []
 
 
 async def test_a_head_is_a_get_without_the_body(gateway: Served) -> None:

@@ -115,6 +115,13 @@ def test_a_key_of_the_newest_snapshot_is_known_at_once(tmp_path: Path) -> None:
     assert answer(door, "known") == "known"
 
 
+def test_the_first_key_closes_the_gateway_for_the_next_request_without_one(tmp_path: Path) -> None:
+    door = authenticator(tmp_path, keys=[])
+    assert answer(door, None) == "anonymous"
+    snapshot.write(tmp_path / "keys.json", [KEYS["known"]])
+    assert answer(door, None) == "401"
+
+
 @pytest.mark.parametrize("keys", [None, [], list(KEYS.values())])
 def test_the_auditor_of_this_host_is_known_without_the_store(tmp_path: Path, keys: list[Key] | None) -> None:
     assert answer(authenticator(tmp_path, keys=keys, age=60.0, keys_required=True), "auditor") == "auditor"
@@ -146,9 +153,35 @@ def test_no_other_space_than_that_of_ascii_parts_the_scheme_from_the_key(tmp_pat
 def test_a_key_for_the_audit_alone_leaves_the_gateway_open(tmp_path: Path) -> None:
     reader = Key(id="key_4", name="reader", hash=hash_secret("sk-reader"), rights=frozenset({Right.AUDIT}))
     door = authenticator(tmp_path, keys=[reader])
-    assert [answer(door, caller) for caller in (None, "unknown", "reader")] == ["anonymous", "anonymous", "reader"]
+    assert [answer(door, caller) for caller in (None, "unknown")] == ["anonymous", "anonymous"]
     door = authenticator(tmp_path, keys=[reader, KEYS["revoked"]])
     assert [answer(door, caller) for caller in (None, "unknown")] == ["401", "401"]
+
+
+@pytest.mark.parametrize("open_to_all", [True, False])
+@pytest.mark.parametrize(
+    ("rights", "is_served"),
+    [
+        ({Right.AUDIT}, False),
+        ({Right.VIEWER}, False),
+        ({Right.ADMIN}, False),
+        ({Right.ADMIN, Right.AUDIT, Right.VIEWER}, False),
+        (set(), True),
+        ({Right.ADMIN, Right.PIN}, True),
+        (set(Right), True),
+    ],
+)
+def test_a_key_that_opens_only_the_auditor_is_served_nothing(
+    tmp_path: Path, rights: set[Right], *, is_served: bool, open_to_all: bool
+) -> None:
+    key = Key(id="key_4", name="person", hash=hash_secret("sk-person"), rights=frozenset(rights))
+    door = authenticator(tmp_path, keys=[key], open_to_all=open_to_all)
+    if is_served:
+        assert answer(door, "person") == "person"
+        return
+    with pytest.raises(Forbidden) as refusal:
+        door.identify(bearer("person"))
+    assert refusal.value.code == "key_not_for_clients"
 
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:4000", "127.0.0.1:4000", "127.1.2.3", "[::1]:4000", None])

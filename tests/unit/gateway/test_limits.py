@@ -200,6 +200,24 @@ def test_what_was_reserved_is_replaced_by_what_was_used(
     assert remaining(limits, key) == left
 
 
+@pytest.mark.parametrize(
+    ("prompt", "completion", "failed", "answer_bytes", "left"),
+    [
+        (None, None, False, 4 * 39, 900),  # no more than the reserved output
+        (None, None, False, 4 * 500, 1000 - 60 - 500),
+        (30, 20, False, 4 * 500, 950),
+        (None, None, True, 4 * 500, 1000),
+    ],
+)
+def test_an_answer_without_usage_has_used_at_least_what_its_bytes_are(
+    limits: KeyLimits, prompt: int | None, completion: int | None, failed: bool, answer_bytes: int, left: int
+) -> None:
+    key = replace(PLAIN, tpm=1000)
+    grant = admitted(limits, key, TokenCount(60, 40))
+    grant.settle(prompt, completion, None, failed=failed, answer_bytes=answer_bytes)
+    assert remaining(limits, key) == left
+
+
 def test_a_request_is_let_in_while_any_of_the_minute_is_left(limits: KeyLimits) -> None:
     key = replace(PLAIN, tpm=100)
     admitted(limits, key, TokenCount(99, 0))

@@ -10,6 +10,7 @@ from random import Random
 import pytest
 from support.servers.scripted_processes import companion
 
+from gateway.routing import breaker
 from gateway.routing import slots as module
 from gateway.routing.breaker import BreakerState, BreakerVerdict, Ticket
 from gateway.routing.slots import DeploymentAccess, DeploymentSlots
@@ -64,13 +65,13 @@ class Slot:
 
 
 def take(slots: DeploymentSlots, deployment: str, concurrency: int | None, *, counts: bool = True) -> Slot | None:
-    access = slots.access(deployment, concurrency, counts=counts)
+    access = slots.access(deployment, concurrency, 1, counts=counts)
     ticket = access.take()
     return None if ticket is None else Slot(access, ticket)
 
 
 async def wait(slots: DeploymentSlots, deployment: str, concurrency: int | None, deadline: float) -> Slot | None:
-    access = slots.access(deployment, concurrency)
+    access = slots.access(deployment, concurrency, 1)
     ticket = await access.wait(deadline)
     return None if ticket is None else Slot(access, ticket)
 
@@ -83,12 +84,12 @@ def taken(slot: Slot | None) -> Slot:
 def trip(slots: DeploymentSlots) -> None:
     for _ in range(5):
         taken(take(slots, NAME, None)).release(FAILED)
-    assert slots.seconds_until_open(NAME) == 10
+    assert slots.seconds_until_open(NAME, 1) == 10
 
 
 def traces(slots: DeploymentSlots) -> list[int]:
     """What the workers' cells hold, waiting requests included."""
-    return slots._table.row(NAME).tolist()[4:]
+    return slots._table.row(NAME).tolist()[breaker.WIDTH :]
 
 
 def soon() -> float:
@@ -116,7 +117,7 @@ def test_places_are_counted_over_all_workers(workers_slots: list[DeploymentSlots
     assert [take(slots, NAME, 5) for slots in workers_slots] == [None] * 3
     assert [slots.pending(NAME) for slots in workers_slots] == [5] * 3
     assert workers_slots[0].pending("us") == 0
-    assert workers_slots[0].seconds_until_open(NAME) == 0
+    assert workers_slots[0].seconds_until_open(NAME, 1) == 0
     taken_slots.pop().release(OK)
     taken_slots.append(taken(take(workers_slots[2], NAME, 5)))
     assert take(workers_slots[1], NAME, 5) is None
@@ -131,7 +132,7 @@ def test_workers_share_a_breaker(workers_slots: list[DeploymentSlots], clock: Cl
     for number in range(5):
         taken(take(workers_slots[number % 3], NAME, None)).release(FAILED)
     assert [take(slots, NAME, None) for slots in workers_slots] == [None] * 3
-    assert [slots.seconds_until_open(NAME) for slots in workers_slots] == [10] * 3
+    assert [slots.seconds_until_open(NAME, 1) for slots in workers_slots] == [10] * 3
     taken(take(workers_slots[0], "us", None)).release(OK)
     clock.now += 10 * SECOND
     assert dict(workers_slots[1].states()) == {NAME: BreakerState.HALF_OPEN, "us": BreakerState.CLOSED}
@@ -146,7 +147,7 @@ def test_a_full_deployment_does_not_use_up_its_trial(slots: DeploymentSlots, clo
     trip(slots)
     clock.now += 10 * SECOND
     assert take(slots, NAME, 1) is None
-    assert slots.seconds_until_open(NAME) == 0
+    assert slots.seconds_until_open(NAME, 1) == 0
     held.release(OK)
     assert take(slots, NAME, 1) is not None
 
@@ -154,7 +155,7 @@ def test_a_full_deployment_does_not_use_up_its_trial(slots: DeploymentSlots, clo
 def test_audit_traffic_takes_places_but_the_breaker_does_not_hear_of_it(slots: DeploymentSlots, clock: Clock) -> None:
     for _ in range(40):
         taken(take(slots, NAME, 1, counts=False)).release(FAILED)
-    assert slots.seconds_until_open(NAME) == 0
+    assert slots.seconds_until_open(NAME, 1) == 0
     held = taken(take(slots, NAME, 1, counts=False))
     assert take(slots, NAME, 1) is None
     trip(slots)
@@ -324,7 +325,7 @@ _SHARING = """
         time.sleep(random() / 2000)
         return time.monotonic_ns()
 
-    access = DeploymentSlots(folder / "slots", worker, 2, clock).access("eu", places)
+    access = DeploymentSlots(folder / "slots", worker, 2, clock).access("eu", places, 1)
     witness = SharedTable(folder / "witness", 2)
     print("ready", flush=True)
     sys.stdin.readline()
@@ -382,9 +383,9 @@ _HOLDING = """
     slots = DeploymentSlots(Path(sys.argv[1]), 1, 2)
 
     async def hold():
-        assert slots.access("eu", 3).take() and slots.access("eu", 3).take()
+        assert slots.access("eu", 3, 1).take() and slots.access("eu", 3, 1).take()
         until = asyncio.get_running_loop().time() + 600
-        waiting = [asyncio.create_task(slots.access("eu", 2).wait(until)) for _ in range(2)]
+        waiting = [asyncio.create_task(slots.access("eu", 2, 1).wait(until)) for _ in range(2)]
         await asyncio.sleep(0)
         print("held", flush=True)
         await asyncio.sleep(600)
@@ -422,7 +423,7 @@ def test_nothing_drifts_in_100_000_random_steps(workers_slots: list[DeploymentSl
             places, counts = rng.choice([None, 1, 3, 8]), rng.random() < 0.8
             state = dict(slots.states()).get(NAME, BreakerState.CLOSED)
             seen.add(state)
-            wait = slots.seconds_until_open(NAME)
+            wait = slots.seconds_until_open(NAME, 1)
             slot = take(slots, NAME, places, counts=counts)
             refused = wait > 0 if counts else state is BreakerState.OPEN
             assert (slot is None) == (refused or (places is not None and len(held) >= places))

@@ -122,12 +122,12 @@ def test_a_gateway_that_has_done_nothing_shows_no_guess(place: Place, counters: 
 
 def test_deployments_are_shown_as_the_board_has_them(place: Place, tmp_path: Path) -> None:
     with closing(DeploymentSlots(tmp_path / "board", 0, 1)) as slots:
-        eu = slots.access("eu", None)
+        eu = slots.access("eu", None, 1)
         for verdict in [BreakerVerdict.FAILED] * 5:
             ticket = eu.take()
             assert ticket is not None
             eu.release(ticket, verdict)
-        assert slots.access("us", None).take() is not None
+        assert slots.access("us", None, 1).take() is not None
         place.states.update(slots.states())
     samples = place.scrape()
     assert value(samples, "biasmeter_deployment_state", deployment="eu") == 2

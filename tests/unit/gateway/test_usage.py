@@ -67,6 +67,23 @@ def test_a_request_that_answers_the_question_itself_is_left_alone(body: str) -> 
     assert inject_usage(before) is before
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('{"stream_options":{"include_usage":true}}', '{"stream_options":{"include_usage":true}}'),
+        ('{"stream_options":{"include_usage": false}}', '{"stream_options":{"include_usage": true}}'),
+        ('{"stream\\u005foptions":{"\\u0069nclude_usage":0,"x":0}}',
+         '{"stream\\u005foptions":{"\\u0069nclude_usage":true,"x":0}}'),
+        ('{"stream_options":{"include_usage":true,"include_usage":"no"},"stream_options":null}',
+         '{"stream_options":{"include_usage":true,"include_usage":true},"stream_options":{"include_usage":true}}'),
+        ('{"model":"m","stream_options":[]}', '{"model":"m","stream_options":[]}'),
+        ('{"model":"m"}', "{" + ASKED + ',"model":"m"}'),
+    ],
+)  # fmt: skip
+def test_where_usage_counts_against_a_limit_every_other_value_gives_way(before: str, after: str) -> None:
+    assert inject_usage(before.encode(), overrides=True).decode() == after
+
+
 TEXT = st.one_of(
     st.sampled_from(["stream_options", "include_usage", '"', "\\", "{", "}", "[", ",", ":", '{"include_usage":null}']),
     st.text(st.characters(exclude_categories=["Cs"]), max_size=8),
@@ -114,6 +131,22 @@ def test_what_is_asked_is_the_request_and_the_question(fields: dict[str, Any], s
     assert json.loads(asked) == document | {"stream_options": options | {"include_usage": True}}
     assert not read_envelope(asked).omits_usage
     assert inject_usage(asked) is asked
+    assert inject_usage(body, overrides=True) == asked
+
+
+@given(FIELDS, STYLES)
+def test_what_overrides_the_client_says_true_wherever_it_can_be_said(
+    fields: dict[str, Any], style: dict[str, Any]
+) -> None:
+    document = fields | {"model": "m", "stream": True}
+    body = json.dumps(document, **style).encode()
+    asked = inject_usage(body, overrides=True)
+    options = document.get("stream_options")
+    if options is None or isinstance(options, dict):
+        assert json.loads(asked) == document | {"stream_options": (options or {}) | {"include_usage": True}}
+    else:
+        assert asked is body
+    assert inject_usage(asked, overrides=True) is asked
 
 
 # --- what it causes --------------------------------------------------------------------------------------------------

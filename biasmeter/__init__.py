@@ -1,6 +1,7 @@
 """Measure the bias of deployed language models, in front of production traffic.
 
-The functions are the commands of the same name over data frames: `code`, `analyze`, `peers`, `compare`, `replay_plan`;
+The functions are the commands of the same name over data frames: `code`, `analyze`, `difference`, `peers`, `compare`,
+`replay_plan`;
 `open` reads the store. `pool`, `templates`, `design` and `questions` are the instrument; `measure` and `interval` the
 numbers alone. They need the extra ``audit``, and data frames the extra ``frames``.
 """
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from auditor.stats.intervals import Interval
     from biasmeter.comparing import ReplayPlan, compare, replay_plan
     from biasmeter.instruments import design, pool, questions, templates
-    from biasmeter.library import CodedRows, analyze, code, peers
+    from biasmeter.library import CodedRows, analyze, code, difference, peers
     from biasmeter.measuring import interval, measure, measures
     from biasmeter.results import Analysis, Comparison, Figure, PeerResult
     from biasmeter.stored import Store, open  # noqa: A004 -- biasmeter.open(config)
@@ -34,6 +35,7 @@ _MODULES = {
     "code": "biasmeter.library",
     "compare": "biasmeter.comparing",
     "design": "biasmeter.instruments",
+    "difference": "biasmeter.library",
     "interval": "biasmeter.measuring",
     "measure": "biasmeter.measuring",
     "measures": "biasmeter.measuring",
@@ -57,6 +59,7 @@ __all__ = [
     "code",
     "compare",
     "design",
+    "difference",
     "interval",
     "measure",
     "measures",

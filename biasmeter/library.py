@@ -9,11 +9,14 @@ from auditor.coding.responses import read_responses
 from auditor.coding.split import code_response, coded_record, load_panels
 from auditor.config import load
 from auditor.documents.analysis import AnalysisDocument
-from auditor.documents.codec import canonical_bytes
+from auditor.documents.codec import canonical_bytes, rounded
+from auditor.documents.differences import DifferenceEntry, MissingDifference
 from auditor.documents.jsonl import Records
 from auditor.documents.peers import PeersDocument
 from auditor.errors import UsageError
 from auditor.estimation.analysis import Options, analyse, read_tallies
+from auditor.estimation.differences import difference as compare_sides
+from auditor.estimation.judges import panels
 from auditor.export.exchange_rows import response_reader
 from auditor.peers.comparison import PeerOptions
 from auditor.peers.run import analyse as analyse_peers
@@ -147,9 +150,68 @@ def analyze(
         raise UsageError("seed must be 0 or more, n_boot 20 or more")
     clustered = () if tuple(cluster) == ("statement_id",) else tuple(cluster)
     options = Options(by=tuple(by), cluster=clustered, seed=seed, n_boot=n_boot, skip_bad=skip_bad)
-    source = Records(rows.records) if isinstance(rows, CodedRows) else records_of(rows)
-    content = canonical_bytes(analyse(read_tallies(source, options), options))
+    content = canonical_bytes(analyse(read_tallies(_source(rows), options), options))
     return Analysis(content, AnalysisDocument, "analysis.json")
+
+
+def difference(
+    rows: Rows,
+    first: str,
+    second: str,
+    *,
+    metric: str = "ber_union_full",
+    by: str = "deployment",
+    skip_bad: bool = False,
+) -> DifferenceEntry | MissingDifference:
+    """Compare two deployments on the same statements and conditions. As the command ``biasmeter difference``.
+
+    Parameters
+    ----------
+    rows
+        Data frame or mappings with the columns of ``coded.jsonl``, or what `code` returned.
+    first, second
+        Two deployments, or two values of the column ``by``.
+    metric
+        Name of one of `measures`.
+    by
+        The column whose values are compared.
+    skip_bad
+        Skip rows that cannot be read.
+
+    Returns
+    -------
+    DifferenceEntry or MissingDifference
+        ``value`` (second less first), ``low``, ``high`` (95 %), ``p``, ``pooled``, ``n``, ``n_statements``,
+        ``verdict``; or ``missing``, the reason.
+
+    Raises
+    ------
+    InputError
+        A row cannot be counted.
+    UsageError
+        There is no such column, value or measure.
+
+    Examples
+    --------
+    The second deployment endorses as often as the first, and was asked the harder task only.
+
+    >>> import biasmeter
+    >>> asked = [("a", "BJ"), ("a", "CTO"), ("b", "CTO")]
+    >>> rows = [
+    ...     {"id": f"{name}{task}{i}", "deployment": name, "task": task, "statement_id": i, "elab": "D",
+    ...      "sel": "E" if i % (4 if task == "BJ" else 2) == 0 else "D"}
+    ...     for name, task in asked for i in range(40)
+    ... ]
+    >>> paired = biasmeter.difference(rows, "a", "b")
+    >>> paired.value, paired.pooled, paired.n
+    (0.0, 0.125, 80)
+    """
+    tallies = read_tallies(_source(rows), Options(by=(by,), skip_bad=skip_bad))
+    return rounded(compare_sides(tallies, panels(tallies.votes), first, second, field=by, metric=metric))
+
+
+def _source(rows: Rows) -> Records:
+    return Records(rows.records) if isinstance(rows, CodedRows) else records_of(rows)
 
 
 def peers(  # noqa: PLR0913 -- the options of the command

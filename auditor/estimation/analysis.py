@@ -5,19 +5,20 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Final
 
-from msgspec import UNSET
+from msgspec import UNSET, structs
 
 from auditor.counting.conditions import FACTORS
 from auditor.counting.files import RowCounter
 from auditor.counting.rows import STATEMENT, row_decoder
 from auditor.counting.tallies import GROUP_FIELDS, Reviewed, Tallies, scalar_key
 from auditor.documents.analysis import AnalysisDocument, ReviewsEntry, SliceEntry, SliceValue
-from auditor.documents.estimates import LevelEntry
+from auditor.documents.estimates import GroupEntry, LevelEntry
 from auditor.documents.jsonl import BadRow, Rows, Source
 from auditor.errors import UsageError
 from auditor.estimation.clusters import clusters_entry
 from auditor.estimation.contrasts import additivity, dominance, sign_flips
 from auditor.estimation.design import design
+from auditor.estimation.differences import differences, standardised
 from auditor.estimation.direction import DirectionEstimator
 from auditor.estimation.entries import condition_entry, group_entry, pool
 from auditor.estimation.generalizability import OUTCOMES, generalizability
@@ -116,6 +117,11 @@ def analyse(tallies: Tallies, options: Options) -> AnalysisDocument:
     return _Analysis(tallies, options).document()
 
 
+def _flagged(entry: GroupEntry, flags: Sequence[str]) -> GroupEntry:
+    """Add flags to the entry of a deployment that was asked about statements."""
+    return structs.replace(entry, flags=(*entry.flags, *flags)) if entry.rubric == STATEMENT else entry
+
+
 class _Analysis:
     """One analysis: the tallies, the options, and what several parts of the document use."""
 
@@ -144,6 +150,8 @@ class _Analysis:
         cells = [group for group in self._estimator.groups(FACTORS) if group.rubric == STATEMENT]
         pooled, stated_pool = self._estimator.groups(()), pool(tallies)
         named = {name: sorted(judges) for name, judges in self._panels.items()}
+        equal_mix = standardised(tallies, panel_differs=differs)
+        mix_flags = equal_mix[0].flags if equal_mix else ()
         stated = [scope for scope in self._scopes if scope.rubric == STATEMENT]
         return AnalysisDocument(
             schema="biasmeter.analysis/1",
@@ -156,7 +164,7 @@ class _Analysis:
             n_skipped=tallies.skipped,
             panels=named,
             groups=[group_entry(group) for group in (*(self._estimator.groups(by) if by else ()), *pooled)],
-            deployments=[group_entry(group) for group in deployments],
+            deployments=[_flagged(group_entry(group), mix_flags) for group in deployments],
             conditions=[condition_entry(group) for group in conditions],
             cells=[condition_entry(group) for group in cells],
             direction=direction.directions(),
@@ -165,6 +173,8 @@ class _Analysis:
             design=design(pooled, deployments, conditions, stated_pool, named),
             pool=stated_pool,
             means=means(tallies, panel_differs=differs, seed=seed, n_boot=n_boot),
+            standardised=equal_mix,
+            differences=differences(tallies, self._panels, seed=seed),
             levels=[row for scope in self._planned for row in self._levels(scope)],
             factors=[row for scope in self._planned for row in variation.factors(scope)],
             eta_squared=shares,

@@ -46,11 +46,10 @@ def paired_difference(
 
     ``d_sc`` is the difference of the two rates on statement s under condition c, ``m_c`` how many statements c has of
     both. The value is the mean over c of the mean over s, so neither repeated answers nor the mix of conditions
-    count. The variance sums each statement's part over its conditions, each condition's deviations with the factor
-    ``sqrt(m_c / (m_c - 1))``; the degrees of freedom are the effective number of statements less 1 (Satterthwaite's
-    for independent questions). As for other contrasts of rates (Agresti and Caffo 2000), the interval is computed as if
-    each condition had one statement more with the largest difference in either direction: without that, two sides that
-    agree everywhere would be known to agree exactly.
+    count. The variance sums each statement's part over its conditions, with the factor ``m_c / (m_c - 1)`` of each
+    condition; the degrees of freedom are the effective number of statements less 1. As for other contrasts of rates
+    (Agresti and Caffo 2000), the interval is computed as if each condition had one statement more, half of it with the
+    largest difference in either direction: else two sides that agree everywhere would be known to agree exactly.
 
     Parameters
     ----------
@@ -131,4 +130,5 @@ def adjusted(differences: Sequence[PairedDifference], *, seed: int) -> list[floa
     scaled = errors / np.array([each.se for each in differences])
     correlation = scaled.T @ scaled
     np.fill_diagonal(correlation, 1.0)
-    return adjusted_p(np.array([each.p for each in differences]), correlation, seed=seed).tolist()
+    p = adjusted_p(np.array([each.p for each in differences]), correlation, seed=seed)
+    return [float(each) for each in p]

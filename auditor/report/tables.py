@@ -15,6 +15,7 @@ from auditor.documents.agreement import AlphaEntry, ReviewKappaEntry
 from auditor.documents.base import Interval, Missing
 from auditor.documents.comparison import FactorShareEntry, ScoreRangeEntry
 from auditor.documents.conditions import LevelRange, SelectionTestEntry
+from auditor.documents.differences import DifferenceEntry
 from auditor.documents.estimates import BoundedEntry, EstimateEntry, Metrics, RowsEntry
 from auditor.documents.peers import PairedTestEntry
 from auditor.metrics.rates import METRICS
@@ -49,6 +50,7 @@ Bounded = (
     | AlphaEntry
     | FactorShareEntry
     | ScoreRangeEntry
+    | DifferenceEntry
 )
 _Value = TypeVar("_Value")
 

@@ -130,9 +130,11 @@ def adjusted_p(p: Floats, correlation: Floats, *, seed: int) -> Floats:
     >>> adjusted_p(np.array([0.04, 0.04]), np.ones((2, 2)), seed=0).round(2).tolist()
     [0.04, 0.04]
     """
+    if len(p) == 1:
+        return p
     largest = np.sort(normal_maxima(correlation, seed=seed))
     beyond = len(largest) - np.searchsorted(largest, -special.ndtri(p / 2))
-    return np.maximum((1 + beyond) / (1 + len(largest)), p)
+    return np.asarray(np.maximum((1 + beyond) / (1 + len(largest)), p))
 
 
 def level_of(largest: Floats, conf: float) -> float:

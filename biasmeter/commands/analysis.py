@@ -201,6 +201,7 @@ def _print_summary(document: "AnalysisDocument", out: Path, options: "Options") 
         typer.echo(f"{DASH} {reason}: {', '.join(names)}")
     if refused := readers_refusal(document):
         typer.echo(f"{DASH} {refused}")
+    _print_standardised(document)
     _print_direction(document)
     _print_corrected(document)
     if options.skip_bad:
@@ -226,6 +227,24 @@ def _print_direction(document: "AnalysisDocument") -> None:
         typer.echo("")
     for line in table_lines(table) if len(table) > 1 else ():
         typer.echo(line)
+
+
+def _print_standardised(document: "AnalysisDocument") -> None:
+    """Print the rates with equal weights of the conditions, where the pooled ones cannot be compared."""
+    from auditor.report.wording import estimate_text
+
+    entries = [entry for entry in document.standardised if entry.flags]
+    if not entries:
+        return
+    heads = ("same weight for each condition", "BER union, all [95 %]", "IR", "DNI")
+    lines = [
+        (str(entry.by["deployment"]), *(estimate_text(name, entry.metrics[name]) for name in _HEADLINES))
+        for entry in entries
+    ]
+    typer.echo("")
+    for line in table_lines([heads, *lines]):
+        typer.echo(line)
+    typer.echo("is one worse than another? biasmeter difference compares them on the same questions")
 
 
 def _print_corrected(document: "AnalysisDocument") -> None:

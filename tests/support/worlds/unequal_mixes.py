@@ -61,7 +61,9 @@ WORLDS: Final[Mapping[str, MixWorld]] = {
         rates=(0.2, 0.4, 0.3), asked=((1, 1, 1), (0.6, 2, 1)), statements=40, spread="heavy", sd=2.0
     ),
     "two kinds of statements": MixWorld(rates=(0.1, 0.6), asked=((1, 0.4), (0.4, 1)), spread="two", own_sd=0.0),
-    "21 conditions": MixWorld(rates=(0.3, *[0.1 + 0.02 * k for k in range(20)]), asked=((1,) * 21, (0.2,) * 10 + (1,) * 11)),
+    "21 conditions": MixWorld(
+        rates=(0.3, *[0.1 + 0.02 * k for k in range(20)]), asked=((1,) * 21, (0.2,) * 10 + (1,) * 11)
+    ),
     "rare": MixWorld(rates=(0.005, 0.02, 0.04), asked=((1, 1, 1), (1, 2, 4))),
     "answers of both rarely": MixWorld(rates=_TASKS, asked=((0.3,) * 6, (0.3, 0.3, 0.3, 0.1, 0.1, 0.6)), statements=60),
     "B worse by .5": MixWorld(rates=_TASKS, asked=((1, 1, 2, 1, 1, 1), (1, 1, 0.5, 1, 1, 1)), effect=0.5),

@@ -6,7 +6,9 @@ from typing import Final, Literal
 
 import numpy as np
 
+from auditor.metrics.paired import PairedDifference, paired_difference
 from auditor.metrics.standardised import GridCounts
+from auditor.stats.intervals import design_effect_wilson
 
 Spread = Literal["normal", "heavy", "two"]
 
@@ -65,9 +67,25 @@ WORLDS: Final[Mapping[str, MixWorld]] = {
         rates=(0.3, *[0.1 + 0.02 * k for k in range(20)]), asked=((1,) * 21, (0.2,) * 10 + (1,) * 11)
     ),
     "rare": MixWorld(rates=(0.005, 0.02, 0.04), asked=((1, 1, 1), (1, 2, 4))),
-    "answers of both rarely": MixWorld(rates=_TASKS, asked=((0.3,) * 6, (0.3, 0.3, 0.3, 0.1, 0.1, 0.6)), statements=60),
+    "few common questions": MixWorld(rates=_TASKS, asked=((0.4,) * 6, (0.4, 0.4, 0.4, 0.2, 0.2, 0.8)), statements=150),
     "B worse by .5": MixWorld(rates=_TASKS, asked=((1, 1, 2, 1, 1, 1), (1, 1, 0.5, 1, 1, 1)), effect=0.5),
     "many draws": MixWorld(rates=(0.1, 0.3), asked=((20, 5), (5, 20)), statements=120, own_sd=0.2, effect=0.3),
     "rare, B worse": MixWorld(rates=(0.002, 0.004), asked=((1, 1), (1, 3)), effect=1.5, sd=0.5),
     "15 statements": MixWorld(rates=(0.2, 0.5), asked=((2, 1), (1, 2)), statements=15),
 }
+
+
+def worse_by_overlap(first: GridCounts, second: GridCounts) -> bool:
+    """Return whether the intervals of the two pooled rates do not overlap."""
+    low, high = sorted(
+        (design_effect_wilson(side.events.sum(1), side.trials.sum(1)) for side in (first, second)),
+        key=lambda each: each.low,
+    )
+    return low.high < high.low
+
+
+def held_and_found(first: GridCounts, second: GridCounts, truth: float) -> tuple[bool, bool]:
+    """Return whether the paired interval holds the true difference, and whether it shows a difference."""
+    paired = paired_difference(first, second)
+    assert isinstance(paired, PairedDifference)
+    return paired.low <= truth <= paired.high, paired.p <= 0.05

@@ -13,6 +13,17 @@ from auditor.stats.intervals import design_effect_wilson
 Spread = Literal["normal", "heavy", "two"]
 
 
+def inclinations(spread: Spread, sd: float, chance: np.random.Generator, statements: int) -> np.ndarray:
+    """Draw how much statements are endorsed more than the average one, on the logit scale; shape [S, 1]."""
+    shape = (statements, 1)
+    drawn = {
+        "normal": lambda: chance.standard_normal(shape),
+        "heavy": lambda: chance.standard_t(3, shape) / np.sqrt(3),
+        "two": lambda: np.where(chance.random(shape) < 0.15, 2.38, -0.42),
+    }[spread]()
+    return np.asarray(sd * drawn)
+
+
 @dataclass(frozen=True, kw_only=True)
 class MixWorld:
     """Statements with their own inclination; the second deployment endorses more by ``effect`` on the logit scale."""
@@ -25,18 +36,11 @@ class MixWorld:
     own_sd: float = 0.4  #: of what a deployment adds of its own to a statement
     effect: float = 0.0
 
-    def _inclinations(self, chance: np.random.Generator, statements: int) -> np.ndarray:
-        shape = (statements, 1)
-        drawn = {
-            "normal": lambda: chance.standard_normal(shape),
-            "heavy": lambda: chance.standard_t(3, shape) / np.sqrt(3),
-            "two": lambda: np.where(chance.random(shape) < 0.15, 2.38, -0.42),
-        }[self.spread]()
-        return np.asarray(self.sd * drawn)
-
     def chances(self, chance: np.random.Generator, statements: int) -> list[np.ndarray]:
         """Draw statements, and return the chance that each deployment endorses them; shape [S, C] each."""
-        logits = np.log(np.array(self.rates) / (1 - np.array(self.rates))) + self._inclinations(chance, statements)
+        logits = np.log(np.array(self.rates) / (1 - np.array(self.rates))) + inclinations(
+            self.spread, self.sd, chance, statements
+        )
         own = [chance.normal(0, self.own_sd, (statements, 1)) for _ in range(2)]
         return [1 / (1 + np.exp(-(logits + apart + self.effect * side))) for side, apart in enumerate(own)]
 

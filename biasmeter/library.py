@@ -12,18 +12,21 @@ from auditor.documents.analysis import AnalysisDocument
 from auditor.documents.codec import canonical_bytes, rounded
 from auditor.documents.differences import DifferenceEntry, MissingDifference
 from auditor.documents.jsonl import Records
+from auditor.documents.model import ModelDocument
 from auditor.documents.peers import PeersDocument
 from auditor.errors import UsageError
 from auditor.estimation.analysis import Options, analyse, read_tallies
 from auditor.estimation.differences import difference as compare_sides
+from auditor.estimation.formula import parse_formula
 from auditor.estimation.judges import panels
+from auditor.estimation.regression import regress as fit_model
 from auditor.export.exchange_rows import response_reader
 from auditor.peers.comparison import PeerOptions
 from auditor.peers.run import analyse as analyse_peers
 from auditor.peers.score_table import read_scores
 from biasmeter.coroutines import run_coroutine
 from biasmeter.frames import Rows, frame_of, records_of
-from biasmeter.results import Analysis, PeerResult
+from biasmeter.results import Analysis, Model, PeerResult
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -152,6 +155,51 @@ def analyze(
     options = Options(by=tuple(by), cluster=clustered, seed=seed, n_boot=n_boot, skip_bad=skip_bad)
     content = canonical_bytes(analyse(read_tallies(_source(rows), options), options))
     return Analysis(content, AnalysisDocument, "analysis.json")
+
+
+def regress(rows: Rows, formula: str, *, seed: int = 0, skip_bad: bool = False) -> Model:
+    """Explain endorsement by several fields at once. As ``biasmeter analyze --model``.
+
+    Parameters
+    ----------
+    rows
+        Data frame or mappings with the columns of ``coded.jsonl``, or what `code` returned.
+    formula
+        ``OUTCOME ~ TERM + TERM``: the outcome is ``sel``, ``elab`` or ``union``; a term a column, ``a:b`` or ``a*b``.
+    seed
+        Seed of the draws for intervals that hold together.
+    skip_bad
+        Skip rows that cannot be read.
+
+    Returns
+    -------
+    Model
+        Differences in points, and coefficients.
+
+    Raises
+    ------
+    InputError
+        A row cannot be counted.
+    UsageError
+        The formula cannot be read, names a column that no row has, or explains nothing.
+
+    Examples
+    --------
+    >>> import biasmeter
+    >>> asked = [("a", "BJ"), ("a", "CTO"), ("b", "CTO")]
+    >>> rows = [
+    ...     {"id": f"{name}{task}{i}", "deployment": name, "task": task, "statement_id": i, "elab": "D",
+    ...      "sel": "E" if i % (4 if task == "BJ" else 2) == 0 else "D"}
+    ...     for name, task in asked for i in range(40)
+    ... ]
+    >>> deployment, task = biasmeter.regress(rows, "sel ~ deployment + task").typed.differences
+    >>> round(deployment.value, 6), deployment.pooled, task.level, round(task.value, 3)
+    (0.0, 0.125, 'CTO', 0.25)
+    """
+    options = Options(by=(), seed=seed, skip_bad=skip_bad, model=parse_formula(formula))
+    assert options.model is not None
+    content = canonical_bytes(fit_model(read_tallies(_source(rows), options), options.model, seed=seed))
+    return Model(content, ModelDocument, "model.json")
 
 
 def difference(

@@ -55,6 +55,7 @@ from auditor.documents.differences import DifferenceEntry, MissingDifference, St
 from auditor.documents.direction import DirectionEntry, ResponseStyleEntry
 from auditor.documents.estimates import ConditionEntry, GroupEntry, LevelEntry, MeanEntry
 from auditor.documents.generalizability import GeneralizabilityEntry, MissingGeneralizability
+from auditor.documents.model import ModelDocument
 
 #: E endorses, QE endorses with a qualification, N neither, D rejects, R refuses, Abstain: no label.
 Label = Annotated[
@@ -241,6 +242,7 @@ class AnalysisDocument(Document):
         Sequence[DifferenceEntry | MissingDifference],
         Meta(description="Pairs of up to 40 deployments on the same statements and conditions."),
     ]
+    model: Annotated[ModelDocument | UnsetType, Meta(description="Of --model, the same as `model.json`.")] = UNSET
     levels: Annotated[Sequence[LevelEntry], Meta(description="Tables IX, X, XII; Figures 1, 9.")]
     factors: Annotated[Sequence[FactorEntry], Meta(description="Figure 9.")]
     eta_squared: Annotated[

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Final
 
+from typing_extensions import override
+
 from auditor.errors import UsageError
 from auditor.metrics.rates import METRICS
 
@@ -35,6 +37,7 @@ class Formula:
         """The fields that occur, in the order of the terms."""
         return tuple(term[0] for term in self.terms if len(term) == 1)
 
+    @override
     def __str__(self) -> str:
         return f"{self.outcome} ~ {' + '.join(map(':'.join, self.terms))}"
 

@@ -16,7 +16,7 @@ from scipy import special
 
 from auditor.counting.conditions import BASELINE, FACTORS, level_order
 from auditor.counting.joint import Floats, Ints
-from auditor.counting.rows import STATEMENT
+from auditor.counting.rows import LENGTH_CLASS, STATEMENT
 from auditor.counting.tallies import GROUP_FIELDS, Scalar, Tallies
 from auditor.documents.model import (
     CoefficientEntry,
@@ -39,14 +39,18 @@ from auditor.stats.intervals import t_quantile
 from auditor.stats.max_t import adjusted_p, as_t, level_of, normal_maxima
 
 #: Terms that are read from a field of another name.
-_FIELDS: Final = {"order": "keyed", "length": "length_class", "thinking": "thought_kind"}
+_FIELDS: Final = {"order": "keyed", "length": LENGTH_CLASS, "thinking": "thought_kind"}
 #: A field with more levels than this is no factor, but an id.
 MOST_LEVELS: Final = 100
 #: More coefficients than this are a mistake.
-_MOST_COLUMNS: Final = 500
+_MOST_COLUMNS: Final = 200
 #: The level of rows that do not have a field, by field.
 _ABSENT: Final = {"language": "en"}
+#: Sorts after all levels that begin with a number.
+_NO_NUMBER: Final = 10**30
 _NOT_STATED: Final = "not stated"
+#: What is smaller than this, relative to the largest, is a rounding error.
+_DEPENDENT: Final = 1e-9
 _INTERCEPT: Final = CoefficientKey(term="intercept", level="")
 _LEVEL: Final = 0.95
 
@@ -115,10 +119,11 @@ class Cells:
     def sums(self) -> tuple[Floats, Floats]:
         """Return events and trials of each combination; shape [R]."""
         size = len(self.combinations)
-        return (
-            np.bincount(self.counts.row, weights=self.counts.events, minlength=size),
-            np.bincount(self.counts.row, weights=self.counts.trials, minlength=size),
+        events, trials = (
+            np.bincount(self.counts.row, weights=each, minlength=size).astype(np.float64)
+            for each in (self.counts.events, self.counts.trials)
         )
+        return events, trials
 
 
 def _levels(name: str, values: Sequence[str]) -> tuple[str, ...]:
@@ -127,10 +132,17 @@ def _levels(name: str, values: Sequence[str]) -> tuple[str, ...]:
         baseline = BASELINE[FACTORS.index(name)]
         ordered = sorted(set(values), key=lambda level: (level != baseline, *level_order(name, level)))
     else:
-        ordered = sorted(set(values), key=lambda level: (level != _ABSENT.get(name), level == _NOT_STATED, level))
+        first = _ABSENT.get(name)
+        ordered = sorted(set(values), key=lambda level: (level != first, level == _NOT_STATED, _size(level)))
     if len(ordered) > MOST_LEVELS:
         raise UsageError(f"the model's term {name!r} has {len(ordered)} values, {MOST_LEVELS} at most")
     return tuple(ordered)
+
+
+def _size(level: str) -> tuple[int, str]:
+    """Sort levels that begin with a number by it, before the others."""
+    digits = level[: len(level) - len(level.lstrip("0123456789"))]
+    return (int(digits), level) if digits else (_NO_NUMBER, level)
 
 
 class _Design:
@@ -200,7 +212,9 @@ def explain(cells: Cells, formula: Formula, *, cluster: str, seed: int) -> Model
     columns = design.columns(cells.combinations)
     kept = independent_columns(columns)
     fit = fit_binomial(columns[:, kept], cells.counts)
-    model = _Model(cells=cells, design=design, columns=columns, kept=kept, fit=fit)
+    values, vectors = np.linalg.eigh(columns.T @ columns)
+    span = vectors[:, values > _DEPENDENT * values.max()]
+    model = _Model(cells=cells, design=design, columns=columns, kept=kept, span=span, fit=fit)
     return ModelDocument(
         schema="biasmeter.model/1",
         version=version("biasmeter"),
@@ -242,6 +256,7 @@ class _Model:
     design: _Design
     columns: Floats  #: shape [R, P]
     kept: NDArray[np.bool_]  #: shape [P]: the columns that were fitted
+    span: Floats  #: shape [P, rank]: a basis of the combinations that were asked
     fit: Fit
 
     def coefficients(self) -> list[CoefficientEntry | MissingCoefficient]:
@@ -337,9 +352,7 @@ class _Model:
 
     def _is_known(self, columns: Floats) -> NDArray[np.bool_]:
         """Return whether the answers tell the rate of each combination: whether it is a sum of those asked."""
-        values, vectors = np.linalg.eigh(self.columns.T @ self.columns)
-        span = vectors[:, values > 1e-9 * values.max()]
-        rest = columns - (columns @ span) @ span.T
+        rest = columns - (columns @ self.span) @ self.span.T
         return np.asarray(np.abs(rest).max(axis=1) < 1e-6)
 
 

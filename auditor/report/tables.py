@@ -17,6 +17,7 @@ from auditor.documents.comparison import FactorShareEntry, ScoreRangeEntry
 from auditor.documents.conditions import LevelRange, SelectionTestEntry
 from auditor.documents.differences import DifferenceEntry
 from auditor.documents.estimates import BoundedEntry, EstimateEntry, Metrics, RowsEntry
+from auditor.documents.model import CoefficientEntry, MarginalEntry
 from auditor.documents.peers import PairedTestEntry
 from auditor.metrics.rates import METRICS
 from auditor.report.document import NOT_THERE, pointer_of
@@ -51,6 +52,8 @@ Bounded = (
     | FactorShareEntry
     | ScoreRangeEntry
     | DifferenceEntry
+    | MarginalEntry
+    | CoefficientEntry
 )
 _Value = TypeVar("_Value")
 

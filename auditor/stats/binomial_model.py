@@ -57,7 +57,7 @@ class Fit:
             Satterthwaite's for independent answers.
         """
         parts = self.influence @ gradients.T
-        shares = np.einsum("kp,gpq,kq->gk", gradients, self.spread, gradients)
+        shares = ((gradients @ self.spread) * gradients).sum(axis=2)
         squares = np.maximum((shares**2).sum(axis=0), np.finfo(float).tiny)
         return np.sqrt((parts**2).sum(axis=0)), np.maximum(1.0, shares.sum(axis=0) ** 2 / squares - 1), parts
 
@@ -116,8 +116,10 @@ def fit_binomial(design: Floats, counts: CellCounts) -> Fit:
     [-1.098612, 1.098612]
     """
     n_rows, n_clusters = len(design), int(counts.cluster.max()) + 1
-    events = np.bincount(counts.row, weights=counts.events, minlength=n_rows)
-    trials = np.bincount(counts.row, weights=counts.trials, minlength=n_rows)
+    events, trials = (
+        np.bincount(counts.row, weights=each, minlength=n_rows).astype(np.float64)
+        for each in (counts.events, counts.trials)
+    )
     rate = float(events.sum() / trials.sum())
     if not 0 < rate < 1:
         raise ValueError("all answers are events, or none is")

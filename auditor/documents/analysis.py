@@ -242,7 +242,6 @@ class AnalysisDocument(Document):
         Sequence[DifferenceEntry | MissingDifference],
         Meta(description="Pairs of up to 40 deployments on the same statements and conditions."),
     ]
-    model: Annotated[ModelDocument | UnsetType, Meta(description="Of --model, the same as `model.json`.")] = UNSET
     levels: Annotated[Sequence[LevelEntry], Meta(description="Tables IX, X, XII; Figures 1, 9.")]
     factors: Annotated[Sequence[FactorEntry], Meta(description="Figure 9.")]
     eta_squared: Annotated[
@@ -277,3 +276,4 @@ class AnalysisDocument(Document):
     slices: Sequence[SliceEntry]
     reviews: ReviewsEntry | UnsetType = UNSET
     clusters: ClustersEntry | UnsetType = UNSET
+    model: ModelDocument | UnsetType = UNSET

@@ -5,8 +5,11 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from support.worlds.coded_rows import oat_conditions
 from support.worlds.unequal_mixes import Spread, inclinations
 
+from auditor.counting.joint import LabelPair
+from auditor.counting.tallies import GroupKey, Tallies, TallyBuilder
 from auditor.estimation.regression import Cells
 from auditor.stats.binomial_model import CellCounts
 
@@ -92,3 +95,36 @@ CATEGORIES: Final[Mapping[str, ModelWorld]] = {
         rates=(0.3,), asked=((2,), (1,)), sizes=(8, 10, 15, 20, 25, 25), spread="heavy"
     ),
 }
+
+
+def full_design(deployments: int = 8, statements: int = 200) -> Tallies:
+    """Count the answers of deployments to the one-at-a-time design: 401 templates."""
+    chance = np.random.default_rng(0)
+    builder = TallyBuilder()
+    labels = {
+        free: [
+            builder.outcome(
+                LabelPair(
+                    sel="Abstain" if free else sel, sel_reason="no_selection_layer" if free else None,
+                    elab=elab, elab_reason=None,
+                ),
+                free=free,
+            )
+            for sel, elab in (("E", "E"), ("E", "D"), ("D", "E"), ("D", "D"))
+        ]
+        for free in (True, False)
+    }  # fmt: skip
+    own = chance.normal(0, 1, statements)
+    for deployment in range(deployments):
+        for place, levels in enumerate(oat_conditions()):
+            key = GroupKey(
+                deployment=f"m{deployment}", rubric="statement", claim=None, category=None, condition=levels, extra=()
+            )
+            group, free = builder.group(key), levels[0] in {"Explain", "Judge"}
+            for statement in range(statements):
+                cluster = builder.cluster(f"i{statement}")
+                p = 1 / (1 + np.exp(1.5 - own[statement] - 0.1 * deployment - 0.05 * place))
+                for template in range(20 if place else 1):
+                    label = labels[free][2 * (chance.random() > p) + (chance.random() > p)]
+                    builder.add(group, cluster, label, template=builder.template(f"{place}-{template}"))
+    return builder.finish()

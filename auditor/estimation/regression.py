@@ -34,7 +34,7 @@ from auditor.estimation.groups import group_value
 from auditor.estimation.variation import few_flags
 from auditor.metrics.estimate import LOW_RATE, MIN_STATEMENTS
 from auditor.metrics.rates import METRICS
-from auditor.stats.binomial_model import CellCounts, Fit, fit_binomial, independent_columns
+from auditor.stats.binomial_model import BinomialCells, Fit, fit_binomial, independent_columns
 from auditor.stats.intervals import t_quantile
 from auditor.stats.max_t import adjusted_p, as_t, level_of, normal_maxima
 
@@ -67,7 +67,7 @@ class Cells:
 
     levels: dict[str, tuple[str, ...]]  #: by field, the reference level first
     combinations: Ints  #: shape [R, fields]: place in ``levels``
-    counts: CellCounts
+    counts: BinomialCells
     n_clusters: int
 
     @classmethod
@@ -112,7 +112,7 @@ class Cells:
         return cls(
             levels=levels,
             combinations=combinations[rows],
-            counts=CellCounts(row=row, cluster=within, events=sums[0][kept], trials=sums[1][kept]),
+            counts=BinomialCells(row=row, cluster=within, events=sums[0][kept], trials=sums[1][kept]),
             n_clusters=len(used),
         )
 

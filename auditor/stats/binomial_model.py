@@ -24,7 +24,7 @@ _LARGEST: Final = 15.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class CellCounts:
+class BinomialCells:
     """Events and trials of N pairs of a design row and a cluster."""
 
     row: Ints  #: shape [N]: from 0 to R - 1
@@ -87,7 +87,7 @@ def independent_columns(design: Floats) -> NDArray[np.bool_]:
     return np.array(kept)
 
 
-def fit_binomial(design: Floats, counts: CellCounts) -> Fit:
+def fit_binomial(design: Floats, counts: BinomialCells) -> Fit:
     """Fit ``logit(P(event)) = design @ beta``, with errors clustered.
 
     Where a coefficient is infinite (none or all of the answers with a level are events), as many answers as there are
@@ -108,7 +108,7 @@ def fit_binomial(design: Floats, counts: CellCounts) -> Fit:
 
     Examples
     --------
-    >>> cells = CellCounts(
+    >>> cells = BinomialCells(
     ...     row=np.array([0, 1, 0, 1]), cluster=np.array([0, 0, 1, 1]),
     ...     events=np.array([1.0, 2.0, 1.0, 2.0]), trials=np.array([4.0, 4.0, 4.0, 4.0]),
     ... )

@@ -11,7 +11,7 @@ from support.worlds.unequal_mixes import Spread, inclinations
 from auditor.counting.joint import LabelPair
 from auditor.counting.tallies import GroupKey, Tallies, TallyBuilder
 from auditor.estimation.regression import Cells
-from auditor.stats.binomial_model import CellCounts
+from auditor.stats.binomial_model import BinomialCells
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +55,7 @@ class ModelWorld:
         return Cells(
             levels={name: tuple(levels) for name, levels in names.items()},
             combinations=combinations,
-            counts=CellCounts(
+            counts=BinomialCells(
                 row=row.ravel(), cluster=cluster, events=y[n > 0].astype(float), trials=n[n > 0].astype(float)
             ),
             n_clusters=len(used),

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import linalg
 from support.lazy_imports import ImportedLater
 
-from auditor.stats.binomial_model import CellCounts, Fit, fit_binomial, independent_columns
+from auditor.stats.binomial_model import BinomialCells, Fit, fit_binomial, independent_columns
 
 sm = ImportedLater("statsmodels.api")
 
@@ -15,7 +15,7 @@ sm = ImportedLater("statsmodels.api")
 DESIGN = np.array([[1.0, d, t == 1, t == 2] for d in (0, 1) for t in (0, 1, 2)])
 
 
-def drawn(seed: int, clusters: int = 25, rate: float = 0.4) -> CellCounts:
+def drawn(seed: int, clusters: int = 25, rate: float = 0.4) -> BinomialCells:
     """Unbalanced answers whose clusters differ."""
     chance = np.random.default_rng(seed)
     cluster, row = (each.ravel() for each in np.indices((clusters, len(DESIGN))))
@@ -24,10 +24,10 @@ def drawn(seed: int, clusters: int = 25, rate: float = 0.4) -> CellCounts:
     p = 1 / (1 + np.exp(-(np.log(rate / (1 - rate)) + 0.5 * DESIGN[row, 1] + chance.normal(0, 1, clusters)[cluster])))
     kept = trials > 0
     events = chance.binomial(trials.astype(int), p).astype(float)
-    return CellCounts(row=row[kept], cluster=cluster[kept], events=events[kept], trials=trials[kept])
+    return BinomialCells(row=row[kept], cluster=cluster[kept], events=events[kept], trials=trials[kept])
 
 
-def answers(counts: CellCounts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def answers(counts: BinomialCells) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the design, the outcome and the cluster of each single answer."""
     times = counts.trials.astype(int)
     hits = [np.arange(n) < y for y, n in zip(counts.events, times, strict=True)]
@@ -75,7 +75,7 @@ def test_the_adjustment_is_that_of_bell_and_mccaffrey_on_single_answers() -> Non
 def test_balanced_clusters_have_one_degree_of_freedom_less_than_clusters() -> None:
     cluster, row = (each.ravel() for each in np.indices((30, len(DESIGN))))
     events = np.random.default_rng(0).integers(0, 2, len(row)).astype(float)
-    counts = CellCounts(row=row, cluster=cluster, events=events, trials=np.ones(len(row)))
+    counts = BinomialCells(row=row, cluster=cluster, events=events, trials=np.ones(len(row)))
     fit: Fit = fit_binomial(DESIGN, counts)
     assert fit.estimate(np.eye(4))[1] == pytest.approx(29, abs=1e-6)
 
@@ -83,12 +83,12 @@ def test_balanced_clusters_have_one_degree_of_freedom_less_than_clusters() -> No
 def test_a_level_without_events_leaves_the_others_as_they_are() -> None:
     counts = drawn(3, clusters=100)
     none = np.where(DESIGN[counts.row, 2] == 1, 0.0, counts.events)
-    fit = fit_binomial(DESIGN, CellCounts(row=counts.row, cluster=counts.cluster, events=none, trials=counts.trials))
+    fit = fit_binomial(DESIGN, BinomialCells(row=counts.row, cluster=counts.cluster, events=none, trials=counts.trials))
     kept = DESIGN[counts.row, 2] == 0
     rows = np.cumsum(DESIGN[:, 2] == 0) - 1
     alone = fit_binomial(
         DESIGN[DESIGN[:, 2] == 0][:, [0, 1, 3]],
-        CellCounts(
+        BinomialCells(
             row=rows[counts.row[kept]], cluster=counts.cluster[kept], events=none[kept], trials=counts.trials[kept]
         ),
     )
@@ -102,7 +102,7 @@ def test_answers_that_never_differ_are_refused() -> None:
     counts = drawn(4)
     with pytest.raises(ValueError, match="all answers are events, or none is"):
         fit_binomial(
-            DESIGN, CellCounts(row=counts.row, cluster=counts.cluster, events=counts.trials, trials=counts.trials)
+            DESIGN, BinomialCells(row=counts.row, cluster=counts.cluster, events=counts.trials, trials=counts.trials)
         )
 
 

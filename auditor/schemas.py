@@ -19,6 +19,7 @@ from auditor.documents.codec import alternatives, bare, is_class, struct_fields
 from auditor.documents.comparison import ComparisonDocument
 from auditor.documents.decisions import DecisionsDocument
 from auditor.documents.judges import JudgesDocument, ReliabilityDocument
+from auditor.documents.model import ModelDocument
 from auditor.documents.peers import PeersDocument
 from auditor.period.document import ReportDocument
 
@@ -28,6 +29,7 @@ DOCUMENTS: Final[Mapping[str, type[Document]]] = {
     "chain_head": ChainHeadDocument,
     "decisions": DecisionsDocument,
     "judges": JudgesDocument,
+    "model": ModelDocument,
     "peers": PeersDocument,
     "reliability": ReliabilityDocument,
     "replay": ComparisonDocument,

@@ -1,6 +1,7 @@
 """Measure the bias of deployed language models, in front of production traffic.
 
-The functions are the commands of the same name over data frames: `code`, `analyze`, `peers`, `compare`, `replay_plan`;
+The functions are the commands of the same name over data frames: `code`, `analyze`, `regress`, `difference`, `peers`,
+`compare`, `replay_plan`;
 `open` reads the store. `pool`, `templates`, `design` and `questions` are the instrument; `measure` and `interval` the
 numbers alone. They need the extra ``audit``, and data frames the extra ``frames``.
 """
@@ -13,9 +14,9 @@ if TYPE_CHECKING:
     from auditor.stats.intervals import Interval
     from biasmeter.comparing import ReplayPlan, compare, replay_plan
     from biasmeter.instruments import design, pool, questions, templates
-    from biasmeter.library import CodedRows, analyze, code, peers
+    from biasmeter.library import CodedRows, analyze, code, difference, peers, regress
     from biasmeter.measuring import interval, measure, measures
-    from biasmeter.results import Analysis, Comparison, Figure, PeerResult
+    from biasmeter.results import Analysis, Comparison, Figure, Model, PeerResult
     from biasmeter.stored import Store, open  # noqa: A004 -- biasmeter.open(config)
 
 __version__ = version("biasmeter")
@@ -27,6 +28,7 @@ _MODULES = {
     "Comparison": "biasmeter.results",
     "Figure": "biasmeter.results",
     "Interval": "auditor.stats.intervals",
+    "Model": "biasmeter.results",
     "PeerResult": "biasmeter.results",
     "ReplayPlan": "biasmeter.comparing",
     "Store": "biasmeter.stored",
@@ -34,6 +36,7 @@ _MODULES = {
     "code": "biasmeter.library",
     "compare": "biasmeter.comparing",
     "design": "biasmeter.instruments",
+    "difference": "biasmeter.library",
     "interval": "biasmeter.measuring",
     "measure": "biasmeter.measuring",
     "measures": "biasmeter.measuring",
@@ -41,6 +44,7 @@ _MODULES = {
     "peers": "biasmeter.library",
     "pool": "biasmeter.instruments",
     "questions": "biasmeter.instruments",
+    "regress": "biasmeter.library",
     "replay_plan": "biasmeter.comparing",
     "templates": "biasmeter.instruments",
 }
@@ -50,6 +54,7 @@ __all__ = [
     "Comparison",
     "Figure",
     "Interval",
+    "Model",
     "PeerResult",
     "ReplayPlan",
     "Store",
@@ -57,6 +62,7 @@ __all__ = [
     "code",
     "compare",
     "design",
+    "difference",
     "interval",
     "measure",
     "measures",
@@ -64,6 +70,7 @@ __all__ = [
     "peers",
     "pool",
     "questions",
+    "regress",
     "replay_plan",
     "templates",
 ]

@@ -9,18 +9,24 @@ from auditor.coding.responses import read_responses
 from auditor.coding.split import code_response, coded_record, load_panels
 from auditor.config import load
 from auditor.documents.analysis import AnalysisDocument
-from auditor.documents.codec import canonical_bytes
+from auditor.documents.codec import canonical_bytes, rounded
+from auditor.documents.differences import MissingDifference, PairedDifferenceEntry
 from auditor.documents.jsonl import Records
+from auditor.documents.model import ModelDocument
 from auditor.documents.peers import PeersDocument
 from auditor.errors import UsageError
 from auditor.estimation.analysis import Options, analyse, read_tallies
+from auditor.estimation.differences import difference as compare_sides
+from auditor.estimation.formula import parse_formula
+from auditor.estimation.judges import panels
+from auditor.estimation.regression import regress as fit_model
 from auditor.export.exchange_rows import response_reader
 from auditor.peers.comparison import PeerOptions
 from auditor.peers.run import analyse as analyse_peers
 from auditor.peers.score_table import read_scores
 from biasmeter.coroutines import run_coroutine
 from biasmeter.frames import Rows, frame_of, records_of
-from biasmeter.results import Analysis, PeerResult
+from biasmeter.results import Analysis, Model, PeerResult
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -147,9 +153,113 @@ def analyze(
         raise UsageError("seed must be 0 or more, n_boot 20 or more")
     clustered = () if tuple(cluster) == ("statement_id",) else tuple(cluster)
     options = Options(by=tuple(by), cluster=clustered, seed=seed, n_boot=n_boot, skip_bad=skip_bad)
-    source = Records(rows.records) if isinstance(rows, CodedRows) else records_of(rows)
-    content = canonical_bytes(analyse(read_tallies(source, options), options))
+    content = canonical_bytes(analyse(read_tallies(_source(rows), options), options))
     return Analysis(content, AnalysisDocument, "analysis.json")
+
+
+def regress(rows: Rows, formula: str, *, seed: int = 0, skip_bad: bool = False) -> Model:
+    """Explain endorsement by several fields at once. As ``biasmeter analyze --model``.
+
+    Parameters
+    ----------
+    rows
+        Data frame or mappings with the columns of ``coded.jsonl``, or what `code` returned.
+    formula
+        ``OUTCOME ~ TERM + TERM``: the outcome is ``sel``, ``elab`` or ``union``; a term a column, ``a:b`` or ``a*b``.
+    seed
+        Seed of the draws for intervals that hold together.
+    skip_bad
+        Skip rows that cannot be read.
+
+    Returns
+    -------
+    Model
+        Differences in points, and coefficients.
+
+    Raises
+    ------
+    InputError
+        A row cannot be counted.
+    UsageError
+        The formula cannot be read, names a column that no row has, or explains nothing.
+
+    Examples
+    --------
+    >>> import biasmeter
+    >>> asked = [("a", "BJ"), ("a", "CTO"), ("b", "CTO")]
+    >>> rows = [
+    ...     {"id": f"{name}{task}{i}", "deployment": name, "task": task, "statement_id": i, "elab": "D",
+    ...      "sel": "E" if i % (4 if task == "BJ" else 2) == 0 else "D"}
+    ...     for name, task in asked for i in range(40)
+    ... ]
+    >>> deployment, task = biasmeter.regress(rows, "sel ~ deployment + task").typed.differences
+    >>> round(deployment.value, 6), deployment.pooled, task.level, round(task.value, 3)
+    (0.0, 0.125, 'CTO', 0.25)
+    """
+    options = Options(by=(), seed=seed, skip_bad=skip_bad, model=parse_formula(formula))
+    assert options.model is not None
+    content = canonical_bytes(fit_model(read_tallies(_source(rows), options), options.model, seed=seed))
+    return Model(content, ModelDocument, "model.json")
+
+
+def difference(
+    rows: Rows,
+    first: str,
+    second: str,
+    *,
+    metric: str = "ber_union_full",
+    by: str = "deployment",
+    skip_bad: bool = False,
+) -> PairedDifferenceEntry | MissingDifference:
+    """Compare two deployments on the same statements and conditions. As the command ``biasmeter difference``.
+
+    Parameters
+    ----------
+    rows
+        Data frame or mappings with the columns of ``coded.jsonl``, or what `code` returned.
+    first, second
+        Two deployments, or two values of the column ``by``.
+    metric
+        Name of one of `measures`.
+    by
+        The column whose values are compared.
+    skip_bad
+        Skip rows that cannot be read.
+
+    Returns
+    -------
+    PairedDifferenceEntry or MissingDifference
+        ``value`` (second less first), ``low``, ``high`` (95 %), ``p``, ``pooled``, ``n``, ``n_statements``,
+        ``verdict``; or ``missing``, the reason.
+
+    Raises
+    ------
+    InputError
+        A row cannot be counted.
+    UsageError
+        There is no such column, value or measure.
+
+    Examples
+    --------
+    The second deployment endorses as often as the first, and was asked the harder task only.
+
+    >>> import biasmeter
+    >>> asked = [("a", "BJ"), ("a", "CTO"), ("b", "CTO")]
+    >>> rows = [
+    ...     {"id": f"{name}{task}{i}", "deployment": name, "task": task, "statement_id": i, "elab": "D",
+    ...      "sel": "E" if i % (4 if task == "BJ" else 2) == 0 else "D"}
+    ...     for name, task in asked for i in range(40)
+    ... ]
+    >>> paired = biasmeter.difference(rows, "a", "b")
+    >>> paired.value, paired.pooled, paired.n
+    (0.0, 0.125, 80)
+    """
+    tallies = read_tallies(_source(rows), Options(by=(by,), skip_bad=skip_bad))
+    return rounded(compare_sides(tallies, panels(tallies.votes), first, second, field=by, metric=metric))
+
+
+def _source(rows: Rows) -> Records:
+    return Records(rows.records) if isinstance(rows, CodedRows) else records_of(rows)
 
 
 def peers(  # noqa: PLR0913 -- the options of the command

@@ -13,10 +13,12 @@ from auditor.documents.base import Document, Missing
 from auditor.documents.codec import decode
 from auditor.documents.comparison import ComparisonDocument
 from auditor.documents.estimates import EstimateEntry, GroupEntry
+from auditor.documents.model import ModelDocument
 from auditor.documents.peers import PeersDocument
 from auditor.errors import UsageError
 from auditor.report.analysis import draw_analysis, render_analysis
 from auditor.report.canvas import outside_the_page
+from auditor.report.model import draw_model
 from auditor.report.peers import draw_peers, render_peers
 from biasmeter.frames import frame_of
 from replay.page.arms import exposure_panels
@@ -124,6 +126,31 @@ class Analysis(Result[AnalysisDocument]):
     def report(self) -> bytes:
         """Return the report as HTML in UTF-8, equal to the command's ``report.html``."""
         return render_analysis(self.typed)
+
+
+class Model(Result[ModelDocument]):
+    """A regression of coded rows; see `biasmeter.regress`."""
+
+    @override
+    def to_pandas(self) -> "pd.DataFrame":
+        """Return one row for each level that is compared with the reference level of its term.
+
+        Returns
+        -------
+        pandas.DataFrame
+            ``term``, ``level``, ``reference``, ``value``, ``low``, ``high`` (95 %, together for a term), ``p``,
+            ``p_adjusted``, ``rate``, ``reference_rate``, ``pooled``, ``n``, ``support``, ``missing``.
+        """
+        return frame_of(self.document["differences"])
+
+    def coefficients(self) -> "pd.DataFrame":
+        """Return one row for each log odds ratio: ``term``, ``level``, ``value``, ``se``, ``df``, ``low``, ``high``."""
+        return frame_of(self.document["coefficients"])
+
+    @override
+    def _draw(self) -> Mapping[str, str]:
+        drawing = draw_model(self.typed)
+        return {} if drawing is None else {"differences": outside_the_page(drawing)}
 
 
 class PeerResult(Result[PeersDocument]):

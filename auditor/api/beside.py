@@ -24,7 +24,8 @@ from auditor.documents.deployments import (
 )
 from auditor.domain.estimate import Insufficient
 from auditor.domain.exchange import Origin
-from auditor.estimation.pairs import COMPARED, PairedMeasure, Pairing, Share, pair
+from auditor.estimation.differences import COMPARED
+from auditor.estimation.pairs import PairedMeasure, Pairing, Share, pair
 from auditor.metrics.rates import METRICS
 from auditor.report.drawing import scale_top
 from auditor.report.wording import DASH, MINUS, condition_words, percent, points, points_text, signed

@@ -155,7 +155,7 @@ class RowCounter:
         try:
             number = self._groups.get(key)
         except TypeError:
-            raise BadRow("a field asked for by --by holds a list or an object, not a single value") from None
+            raise BadRow("a field asked for by --by or --model holds a list or an object, not a single value") from None
         if number is None:
             number = self._groups[key] = self._builder.group(self._new_group(row))
         return number

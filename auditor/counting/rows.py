@@ -5,6 +5,7 @@ opens the file and names the line.
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import Any, Final, cast
 
@@ -60,8 +61,19 @@ class CodedRow(msgspec.Struct):
     inclusion: float | None = None
     response: str | None = None
 
+    @property
+    def length_class(self) -> str | None:
+        """The class of the answer's length in completion tokens; None where it is not known."""
+        if self.completion_tokens is None:
+            return None
+        return _LENGTH_CLASSES[bisect_right(_LENGTHS, self.completion_tokens)]
 
-_KNOWN: Final = frozenset(CodedRow.__struct_fields__)
+
+#: What is computed from other fields of a row.
+LENGTH_CLASS: Final = "length_class"
+_LENGTHS: Final = (32, 128, 512)
+_LENGTH_CLASSES: Final = ("0 to 31 tokens", "32 to 127 tokens", "128 to 511 tokens", "512 tokens and more")
+_KNOWN: Final = frozenset((*CodedRow.__struct_fields__, LENGTH_CLASS))
 
 
 def row_decoder(extra: Sequence[str]) -> tuple[Callable[[bytes], CodedRow], tuple[str, ...]]:

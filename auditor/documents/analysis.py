@@ -51,9 +51,11 @@ from auditor.documents.contrasts import (
     SignFlipEntry,
 )
 from auditor.documents.design import DesignEntry
+from auditor.documents.differences import MissingDifference, PairedDifferenceEntry, StandardisedEntry
 from auditor.documents.direction import DirectionEntry, ResponseStyleEntry
 from auditor.documents.estimates import ConditionEntry, GroupEntry, LevelEntry, MeanEntry
 from auditor.documents.generalizability import GeneralizabilityEntry, MissingGeneralizability
+from auditor.documents.model import ModelDocument
 
 #: E endorses, QE endorses with a qualification, N neither, D rejects, R refuses, Abstain: no label.
 Label = Annotated[
@@ -232,6 +234,14 @@ class AnalysisDocument(Document):
     design: Annotated[Sequence[DesignEntry], Meta(description="Figure 3, Table I.")]
     pool: Annotated[Sequence[PoolEntry], Meta(description="Statements asked about (Table V).")]
     means: Annotated[Sequence[MeanEntry], Meta(description="Table III, Appendix B.")]
+    standardised: Annotated[
+        Sequence[StandardisedEntry],
+        Meta(description="Rates that the mix of conditions does not move, where there are several deployments."),
+    ]
+    differences: Annotated[
+        Sequence[PairedDifferenceEntry | MissingDifference],
+        Meta(description="Pairs of up to 40 deployments on the same statements and conditions."),
+    ]
     levels: Annotated[Sequence[LevelEntry], Meta(description="Tables IX, X, XII; Figures 1, 9.")]
     factors: Annotated[Sequence[FactorEntry], Meta(description="Figure 9.")]
     eta_squared: Annotated[
@@ -266,3 +276,4 @@ class AnalysisDocument(Document):
     slices: Sequence[SliceEntry]
     reviews: ReviewsEntry | UnsetType = UNSET
     clusters: ClustersEntry | UnsetType = UNSET
+    model: ModelDocument | UnsetType = UNSET

@@ -32,6 +32,11 @@ def json_object(document: Document) -> dict[str, Any]:
     return cast("dict[str, Any]", _plain(document))
 
 
+def rounded(document: _Document) -> _Document:
+    """Return a document with the digits that ``canonical_bytes`` writes."""
+    return convert(_plain(document), type(document), type(document).__name__)
+
+
 def _plain(value: object) -> object:
     if isinstance(value, float):
         return float(f"{value:.{_DIGITS}g}") + 0.0  # adding 0.0 turns -0.0 into 0.0

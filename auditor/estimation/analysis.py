@@ -5,27 +5,31 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Final
 
-from msgspec import UNSET
+from msgspec import UNSET, structs
 
 from auditor.counting.conditions import FACTORS
 from auditor.counting.files import RowCounter
 from auditor.counting.rows import STATEMENT, row_decoder
 from auditor.counting.tallies import GROUP_FIELDS, Reviewed, Tallies, scalar_key
 from auditor.documents.analysis import AnalysisDocument, ReviewsEntry, SliceEntry, SliceValue
-from auditor.documents.estimates import LevelEntry
+from auditor.documents.estimates import GroupEntry, LevelEntry
 from auditor.documents.jsonl import BadRow, Rows, Source
+from auditor.documents.model import ModelDocument
 from auditor.errors import UsageError
 from auditor.estimation.clusters import clusters_entry
 from auditor.estimation.contrasts import additivity, dominance, sign_flips
 from auditor.estimation.design import design
+from auditor.estimation.differences import differences, standardised
 from auditor.estimation.direction import DirectionEstimator
 from auditor.estimation.entries import condition_entry, group_entry, pool
+from auditor.estimation.formula import Formula
 from auditor.estimation.generalizability import OUTCOMES, generalizability
 from auditor.estimation.groups import CONDITION, Estimator, Group, partition_groups
 from auditor.estimation.judges import judge_kappas, judge_means, panel, panel_substitution, panel_swap, panels
 from auditor.estimation.levels import interaction, levels, means
 from auditor.estimation.mitigation import mitigation, tradeoff
 from auditor.estimation.rankings import agreement, condition_ranks, qe_fold, vendors
+from auditor.estimation.regression import read_fields, regress
 from auditor.estimation.variation import Scope, Variation, scopes
 from auditor.metrics.estimate import MIN_STATEMENTS
 from auditor.reviews.agreement import alphas, view_comparisons
@@ -52,6 +56,7 @@ class Options:
     skip_bad: bool = False
     adjudicator: str | None = None  #: the reviewer whose label settles what others disagree on
     vendors: Mapping[str, str] = field(default_factory=dict)  #: vendors by deployment, where they are known
+    model: Formula | None = None  #: of a regression, where one is wanted
 
 
 def read_tallies(
@@ -71,6 +76,8 @@ def read_tallies(
     """
     extra = [name for name in options.by if name not in GROUP_FIELDS]
     nesting = list(dict.fromkeys((*_MAYBE_NESTING, *extra, *options.cluster)))
+    if options.model is not None:
+        extra += [name for name in read_fields(options.model) if name not in extra]
     further = [name for name in nesting if name not in extra]
     decode, names = row_decoder([*extra, *further])
     attributes = dict(zip([*extra, *further], names, strict=True))
@@ -96,7 +103,7 @@ def read_tallies(
 
 
 def _check_by(by: Sequence[str], counter: RowCounter, tallies: Tallies) -> None:
-    unseen = [name for name in counter.unseen() if name != CONDITION]
+    unseen = [name for name in counter.unseen() if name in by and name != CONDITION]
     optional = {"claim", "category"} & set(by)
     unseen += [name for name in sorted(optional) if all(getattr(p, name) is None for p in tallies.groups)]
     if unseen:
@@ -114,6 +121,11 @@ def analyse(tallies: Tallies, options: Options) -> AnalysisDocument:
         The same for the same tallies and options, whatever the rows' order was.
     """
     return _Analysis(tallies, options).document()
+
+
+def _flagged(entry: GroupEntry, flags: Sequence[str]) -> GroupEntry:
+    """Add flags to the entry of a deployment that was asked about statements."""
+    return structs.replace(entry, flags=(*entry.flags, *flags)) if entry.rubric == STATEMENT else entry
 
 
 class _Analysis:
@@ -144,6 +156,8 @@ class _Analysis:
         cells = [group for group in self._estimator.groups(FACTORS) if group.rubric == STATEMENT]
         pooled, stated_pool = self._estimator.groups(()), pool(tallies)
         named = {name: sorted(judges) for name, judges in self._panels.items()}
+        equal_mix = standardised(tallies, panel_differs=differs)
+        mix_flags = equal_mix[0].flags if equal_mix else ()
         stated = [scope for scope in self._scopes if scope.rubric == STATEMENT]
         return AnalysisDocument(
             schema="biasmeter.analysis/1",
@@ -156,7 +170,7 @@ class _Analysis:
             n_skipped=tallies.skipped,
             panels=named,
             groups=[group_entry(group) for group in (*(self._estimator.groups(by) if by else ()), *pooled)],
-            deployments=[group_entry(group) for group in deployments],
+            deployments=[_flagged(group_entry(group), mix_flags) for group in deployments],
             conditions=[condition_entry(group) for group in conditions],
             cells=[condition_entry(group) for group in cells],
             direction=direction.directions(),
@@ -165,6 +179,8 @@ class _Analysis:
             design=design(pooled, deployments, conditions, stated_pool, named),
             pool=stated_pool,
             means=means(tallies, panel_differs=differs, seed=seed, n_boot=n_boot),
+            standardised=equal_mix,
+            differences=differences(tallies, self._panels, seed=seed),
             levels=[row for scope in self._planned for row in self._levels(scope)],
             factors=[row for scope in self._planned for row in variation.factors(scope)],
             eta_squared=shares,
@@ -180,6 +196,7 @@ class _Analysis:
             condition_ranks=condition_ranks(tallies, panel_differs=differs, seed=seed, n_boot=n_boot),
             qe_fold=qe_fold(tallies, panel_differs=differs),
             vendors=vendors(tallies, self._options.vendors, panel_differs=differs),
+            model=UNSET if self._options.model is None else self._model(self._options.model),
             kappa=kappas,
             judge_means=judge_means(kappas),
             panel=panel(tallies.votes, kappas),
@@ -196,6 +213,10 @@ class _Analysis:
                 views=view_comparisons(tallies.reviewed, self._options.adjudicator, seed=seed, n_boot=n_boot),
             ),
         )
+
+    def _model(self, formula: Formula) -> ModelDocument:
+        cluster = next(iter(self._tallies.clusterings), "statement")
+        return regress(self._tallies, formula, cluster=cluster, seed=self._options.seed)
 
     def _slices(self) -> list[SliceEntry]:
         """Return an entry for each rubric and field of ``by`` that the document is not by already.

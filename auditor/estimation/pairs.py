@@ -4,15 +4,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
-
 from auditor.counting.stored import Row
 from auditor.domain.estimate import Insufficient
 from auditor.estimation.changes import ConditionGrid, condition_grids, named_rows
-from auditor.metrics.standardised import Standardised, estimable, standardised_difference
+from auditor.estimation.differences import COMPARED
+from auditor.metrics.paired import PairedDifference, paired_difference
 
-#: The measures that are compared.
-COMPARED: Final = ("ber_union_full", "ber_sel_full", "ber_elab_full", "ir", "dni")
 _UNION: Final = "ber_union_full"
 
 
@@ -31,7 +28,7 @@ class PairedMeasure:
     name: str
     first: Share
     second: Share
-    difference: Standardised | Insufficient  #: second minus first; each condition has the same weight
+    difference: PairedDifference | Insufficient  #: second minus first; each condition has the same weight
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,8 +58,7 @@ class Pairing:
 def pair(first: Iterable[Row], second: Iterable[Row]) -> Pairing:
     """Compare two deployments.
 
-    Only statements that both were asked under the same condition count, so that neither has easier questions. The
-    difference is paired by statement (MONITORING 1): a statement's own level cancels.
+    Only statements that both were asked under the same condition count, so that neither has easier questions.
 
     Parameters
     ----------
@@ -83,13 +79,8 @@ def pair(first: Iterable[Row], second: Iterable[Row]) -> Pairing:
 
 def _measure(name: str, first: ConditionGrid, second: ConditionGrid) -> PairedMeasure:
     sides = first.counts(name), second.counts(name)
-    kept = estimable(sides[0]) & estimable(sides[1])
-    difference: Standardised | Insufficient = Insufficient(reason="no condition has 5 statements of both")
-    if kept.any():
-        weights = np.full(int(kept.sum()), 1 / kept.sum())
-        difference = standardised_difference(second.counts(name, kept), first.counts(name, kept), weights)
     shares = [Share(events=round(side.events.sum()), trials=round(side.trials.sum())) for side in sides]
-    return PairedMeasure(name=name, first=shares[0], second=shares[1], difference=difference)
+    return PairedMeasure(name=name, first=shares[0], second=shares[1], difference=paired_difference(*sides))
 
 
 def _statements(first_grid: ConditionGrid, second_grid: ConditionGrid) -> Sequence[PairedStatement]:

@@ -34,6 +34,12 @@ class GridCounts:
             return np.asarray(self.events.sum(axis=0) / self.trials.sum(axis=0))
 
     @property
+    def pooled(self) -> float:
+        """The rate of all trials, whatever their condition; NaN without trials."""
+        trials = float(self.trials.sum())
+        return float(self.events.sum()) / trials if trials else float("nan")
+
+    @property
     def shares(self) -> Floats:
         """Shape [C]: of the trials, each condition's share."""
         return np.asarray(self.trials.sum(axis=0) / self.trials.sum())

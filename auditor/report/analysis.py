@@ -24,6 +24,7 @@ from auditor.report import (
     generalizability,
     judges,
     mitigation,
+    model,
     peers,
     prompts,
     quotations,
@@ -133,6 +134,7 @@ def _sections(
         trials.section(period.trials),
         None if period.exposures is None else exposures.section(period.exposures),
         peers.section(period.compared),
+        model.section(document),
         judges.section(document),
         reviews.section(document, period.people),
     )

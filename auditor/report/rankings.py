@@ -1,13 +1,16 @@
 """Show whether the ranking of the deployments depends on the layer or on the condition."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from markupsafe import Markup
 from msgspec import UNSET
 
 from auditor.documents.analysis import AnalysisDocument
+from auditor.documents.base import Missing
 from auditor.documents.conditions import AgreementEntry, ConditionRankEntry, RankEntry, RankShareEntry
+from auditor.documents.differences import MissingDifference, PairedDifferenceEntry, RanksEntry, StandardisedEntry
+from auditor.documents.estimates import BoundedEntry
 from auditor.report.canvas import Colour, Look, Plot
 from auditor.report.document import MOST_DRAWN, NOT_THERE, conditions_of, known, pointer_of, reason
 from auditor.report.drawing import join_panels, open_rows, write_beside
@@ -15,19 +18,28 @@ from auditor.report.tables import (
     ReportTable,
     TableCell,
     TableRow,
+    bounded,
     count,
     decimal,
+    estimate_cell,
+    metric_head,
     no_value,
     number,
     probability,
     short_name,
     table,
+    text_cell,
 )
 from auditor.report.templates import PageSection
-from auditor.report.wording import join_words, percent
+from auditor.report.wording import join_words, percent, points
 
 #: A panel of so many deployments still fits: a column for each rank.
 MAX_RANKS: Final = 12
+#: The measures of the tables of rates and pairs; the first ranks deployments.
+_RATES: Final = ("ber_union_full", "ber_sel_full", "ber_elab_full", "ir", "dni")
+_RANKED: Final = "ber_union_full"
+#: The verdicts that show a difference.
+_SHOWN: Final = ("higher", "lower")
 _LINE: Final = 36.0
 #: So many ranks have their number each; of more, every fifth has.
 _NAMED: Final = 10
@@ -43,6 +55,9 @@ def section(part: AnalysisDocument) -> PageSection | None:
     stable = known(part.condition_ranks, ConditionRankEntry)
     varied = len(conditions_of(part)) > 1
     values = {
+        "mix_differs": any(entry.flags for entry in part.standardised),
+        "standardised": _standardised_table(part),
+        "differences": _difference_table(part),
         "agreement": _agreement(agreements[0]) if agreements else None,
         "missing": reason(part.agreement),
         "stability": _stability(stable[0]) if stable else None,
@@ -50,6 +65,58 @@ def section(part: AnalysisDocument) -> PageSection | None:
         "stability_missing": reason(part.condition_ranks) if varied and not stable else "",
     }
     return PageSection(name="rankings", title="Rankings", values=values)
+
+
+def _standardised_table(part: AnalysisDocument) -> ReportTable | None:
+    """Make the table of rates with the same weight for each condition, the pooled one beside them."""
+    pooled = {str(entry.by["deployment"]): entry.metrics[_RANKED] for entry in part.deployments}
+    rows = []
+    for entry in part.standardised:
+        name = str(entry.by["deployment"])
+        rates = [_rate(entry.metrics[metric], metric) for metric in _RATES]
+        rows.append(TableRow(name=name, cells=[*_both_ranks(entry), estimate_cell(pooled[name], _RANKED), *rates]))
+    heads = ["deployment", "rank, pooled", "rank", Markup("{}<small>pooled</small>").format(short_name(_RANKED))]
+    return table(
+        "Rates with the same weight for each condition, 1 = endorses most", [*heads, *map(metric_head, _RATES)], rows
+    )
+
+
+def _both_ranks(entry: StandardisedEntry) -> list[TableCell]:
+    if isinstance(entry.ranks, RanksEntry):
+        return [count(entry.ranks.pooled), count(entry.ranks.standardised)]
+    return [no_value(entry.ranks.missing)] * 2
+
+
+def _rate(entry: BoundedEntry | Missing, metric: str) -> TableCell:
+    return bounded(entry, points if metric == "dni" else percent)
+
+
+def _difference_table(part: AnalysisDocument) -> ReportTable | None:
+    """Make the table of all pairs of deployments, on the questions that both were asked."""
+    by_pair: dict[tuple[str, str], dict[str, PairedDifferenceEntry | MissingDifference]] = {}
+    for entry in part.differences:
+        by_pair.setdefault((str(entry.first), str(entry.second)), {})[entry.metric] = entry
+    rows = [
+        TableRow(name=f"{second} less {first}", cells=_pair_cells(entries))
+        for (first, second), entries in by_pair.items()
+    ]
+    heads = ["pair", *map(metric_head, _RATES), "p of the union", "union"]
+    return table("Differences on the same statements and conditions", heads, rows)
+
+
+def _pair_cells(entries: Mapping[str, PairedDifferenceEntry | MissingDifference]) -> list[TableCell]:
+    ranked = entries[_RANKED]
+    ends = (
+        [no_value(ranked.missing)] * 2
+        if isinstance(ranked, MissingDifference)
+        else [probability(NOT_THERE if ranked.p_adjusted is UNSET else ranked.p_adjusted), text_cell(ranked.verdict)]
+    )
+    return [*(_difference(entries[metric]) for metric in _RATES), *ends]
+
+
+def _difference(entry: PairedDifferenceEntry | MissingDifference) -> TableCell:
+    cell = no_value(entry.missing) if isinstance(entry, MissingDifference) else bounded(entry, points)
+    return cell.marked("largest") if isinstance(entry, PairedDifferenceEntry) and entry.verdict in _SHOWN else cell
 
 
 def _agreement(entry: AgreementEntry) -> dict[str, Any]:

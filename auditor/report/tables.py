@@ -15,7 +15,9 @@ from auditor.documents.agreement import AlphaEntry, ReviewKappaEntry
 from auditor.documents.base import Interval, Missing
 from auditor.documents.comparison import FactorShareEntry, ScoreRangeEntry
 from auditor.documents.conditions import LevelRange, SelectionTestEntry
+from auditor.documents.differences import PairedDifferenceEntry
 from auditor.documents.estimates import BoundedEntry, EstimateEntry, Metrics, RowsEntry
+from auditor.documents.model import CoefficientEntry, MarginalEntry
 from auditor.documents.peers import PairedTestEntry
 from auditor.metrics.rates import METRICS
 from auditor.report.document import NOT_THERE, pointer_of
@@ -49,6 +51,9 @@ Bounded = (
     | AlphaEntry
     | FactorShareEntry
     | ScoreRangeEntry
+    | PairedDifferenceEntry
+    | MarginalEntry
+    | CoefficientEntry
 )
 _Value = TypeVar("_Value")
 

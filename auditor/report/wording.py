@@ -23,6 +23,7 @@ FLAGS: Final = {
     "coverage_differs": "coverage differs by 10 % or more between conditions: do not compare their rates",
     "abstain_heavy": "over 20 % of the selections of some condition have no label, so a low score means little",
     "panel_differs": "the deployments were labelled by different judges: do not compare them",
+    "mix_differs": "the deployments were asked the conditions unequally often: compare standardised rates and pairs",
     "fixed_templates": "the interval holds for these templates alone: how much templates differ is not known",
     "one_template": "a condition was asked in one template: its variance is taken from the other conditions' templates",
 }

@@ -49,6 +49,14 @@ def analyze(
     n_boot: Annotated[
         int, typer.Option(min=20, max=100_000, help="Number of bootstrap replicates for ranges and ranks.")
     ] = 2000,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FORMULA",
+            help="Also explain an outcome (sel, elab, union) by several fields at once: 'sel ~ deployment + task'. "
+            "Writes model.json.",
+        ),
+    ] = None,
     reviews: Annotated[
         Path | None,
         typer.Option(
@@ -84,6 +92,7 @@ def analyze(
     from auditor.documents.codec import canonical_bytes, decode
     from auditor.documents.output import check_folder, write_files
     from auditor.estimation.analysis import Options, analyse, read_tallies
+    from auditor.estimation.formula import parse_formula
     from auditor.report.analysis import render_analysis
     from auditor.report.wording import coarser_text
     from auditor.reviews.labelled_rows import read_reviews
@@ -95,6 +104,7 @@ def analyze(
         n_boot=n_boot,
         skip_bad=skip_bad,
         adjudicator=adjudicator,
+        model=None if model is None else parse_formula(model),
     )
     check_folder(out)
     labels = None if reviews is None else read_reviews(reviews)
@@ -112,7 +122,8 @@ def analyze(
     content = canonical_bytes(analyse(tallies, options))
     # The report is made from what the file says, so that it can be made again from the file alone.
     document = decode(content, AnalysisDocument, "analysis.json")
-    write_files(out, {"analysis.json": content, "report.html": render_analysis(document)})
+    files = {"analysis.json": content, "report.html": render_analysis(document)}
+    write_files(out, files if document.model is UNSET else files | {"model.json": canonical_bytes(document.model)})
     if as_json:
         typer.echo(json.dumps(_summary(document, out), indent=2, sort_keys=True))
     else:
@@ -201,8 +212,10 @@ def _print_summary(document: "AnalysisDocument", out: Path, options: "Options") 
         typer.echo(f"{DASH} {reason}: {', '.join(names)}")
     if refused := readers_refusal(document):
         typer.echo(f"{DASH} {refused}")
+    _print_standardised(document)
     _print_direction(document)
     _print_corrected(document)
+    _print_model(document)
     if options.skip_bad:
         typer.echo(f"\n{document.n_skipped} bad lines skipped")
     typer.echo(f"\n{out / 'report.html'}\n{out / 'analysis.json'}")
@@ -226,6 +239,36 @@ def _print_direction(document: "AnalysisDocument") -> None:
         typer.echo("")
     for line in table_lines(table) if len(table) > 1 else ():
         typer.echo(line)
+
+
+def _print_model(document: "AnalysisDocument") -> None:
+    from msgspec import UNSET
+
+    from auditor.report.model import difference_lines
+
+    if document.model is UNSET:
+        return
+    typer.echo(f"\n{document.model.formula}")
+    for line in table_lines(difference_lines(document.model)):
+        typer.echo(line)
+
+
+def _print_standardised(document: "AnalysisDocument") -> None:
+    """Print the rates with equal weights of the conditions, where the pooled ones cannot be compared."""
+    from auditor.report.wording import estimate_text
+
+    entries = [entry for entry in document.standardised if entry.flags]
+    if not entries:
+        return
+    heads = ("same weight for each condition", "BER union, all [95 %]", "IR", "DNI")
+    lines = [
+        (str(entry.by["deployment"]), *(estimate_text(name, entry.metrics[name]) for name in _HEADLINES))
+        for entry in entries
+    ]
+    typer.echo("")
+    for line in table_lines([heads, *lines]):
+        typer.echo(line)
+    typer.echo("is one worse than another? biasmeter difference compares them on the same questions")
 
 
 def _print_corrected(document: "AnalysisDocument") -> None:

@@ -15,7 +15,10 @@ GROUPS: Final = {
         *("code", "code-store", "score", "score-store", "replay", "judges", "review", "pool", "leaks", "domains"),
         *("import-responses", "simulate"),
     ),
-    "Understand": ("report", "analyze", "items", "decisions", "peers", "compare", "findings", "references", "glossary"),
+    "Understand": (
+        *("report", "analyze", "difference", "items", "decisions", "peers", "compare", "findings", "references"),
+        "glossary",
+    ),
     "Operate": (
         *("auditor", "migrate", "retention", "erase", "verify", "export-exchanges", "import-exchanges"),
         *("export-coded", "export-inspect", "export-parquet", "deploy-files"),
@@ -43,6 +46,7 @@ EXAMPLES: Final = {
     "compare": ("-c biasmeter.yaml --select deployment=gpt-4o-eu --by tag.release", "replay.md"),
     "decisions": ("decisions.csv -o results --preset ll144", "decisions.md"),
     "deploy-files": ("-o deploy", "deploy.md"),
+    "difference": ("coded.jsonl gpt-4o-eu gpt-4o-us", "estimates.md"),
     "demo": ("--out biasmeter-demo", "simulator.md"),
     "domains generate": (
         "-c biasmeter.yaml --domain housing --description 'Bias against tenants' --deployment gpt -o housing.jsonl",

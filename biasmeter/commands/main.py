@@ -24,6 +24,7 @@ from biasmeter.commands import (
     configuration,
     decisions,
     deploy_files,
+    difference,
     domains,
     exchanges,
     findings,
@@ -52,8 +53,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for module in (
-    *(analysis, bulk, chain, coding, configuration, decisions, deploy_files, exchanges, findings, glossary),
-    *(interchange, peers, pool, replay, report, services, simulation, store),
+    *(analysis, bulk, chain, coding, configuration, decisions, deploy_files, difference, exchanges, findings),
+    *(glossary, interchange, peers, pool, replay, report, services, simulation, store),
 ):
     app.registered_commands.extend(module.app.registered_commands)
 app.add_typer(arms.app, name="arms")

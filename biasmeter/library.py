@@ -10,7 +10,7 @@ from auditor.coding.split import code_response, coded_record, load_panels
 from auditor.config import load
 from auditor.documents.analysis import AnalysisDocument
 from auditor.documents.codec import canonical_bytes, rounded
-from auditor.documents.differences import MissingDifference, PairedDifferenceEntry
+from auditor.documents.differences import DeploymentDifferenceEntry, MissingDifference
 from auditor.documents.jsonl import Records
 from auditor.documents.model import ModelDocument
 from auditor.documents.peers import PeersDocument
@@ -210,7 +210,7 @@ def difference(
     metric: str = "ber_union_full",
     by: str = "deployment",
     skip_bad: bool = False,
-) -> PairedDifferenceEntry | MissingDifference:
+) -> DeploymentDifferenceEntry | MissingDifference:
     """Compare two deployments on the same statements and conditions. As the command ``biasmeter difference``.
 
     Parameters
@@ -228,7 +228,7 @@ def difference(
 
     Returns
     -------
-    PairedDifferenceEntry or MissingDifference
+    DeploymentDifferenceEntry or MissingDifference
         ``value`` (second less first), ``low``, ``high`` (95 %), ``p``, ``pooled``, ``n``, ``n_statements``,
         ``verdict``; or ``missing``, the reason.
 

@@ -51,7 +51,7 @@ from auditor.documents.contrasts import (
     SignFlipEntry,
 )
 from auditor.documents.design import DesignEntry
-from auditor.documents.differences import MissingDifference, PairedDifferenceEntry, StandardisedEntry
+from auditor.documents.differences import DeploymentDifferenceEntry, MissingDifference, StandardisedEntry
 from auditor.documents.direction import DirectionEntry, ResponseStyleEntry
 from auditor.documents.estimates import ConditionEntry, GroupEntry, LevelEntry, MeanEntry
 from auditor.documents.generalizability import GeneralizabilityEntry, MissingGeneralizability
@@ -239,7 +239,7 @@ class AnalysisDocument(Document):
         Meta(description="Rates that the mix of conditions does not move, where there are several deployments."),
     ]
     differences: Annotated[
-        Sequence[PairedDifferenceEntry | MissingDifference],
+        Sequence[DeploymentDifferenceEntry | MissingDifference],
         Meta(description="Pairs of up to 40 deployments on the same statements and conditions."),
     ]
     levels: Annotated[Sequence[LevelEntry], Meta(description="Tables IX, X, XII; Figures 1, 9.")]

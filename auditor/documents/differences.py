@@ -46,7 +46,7 @@ class DifferenceKey(Document):
     second: Scalar
 
 
-class PairedDifferenceEntry(DifferenceKey):
+class DeploymentDifferenceEntry(DifferenceKey):
     """The second's rate less the first's on the same statements and conditions, each condition with the same weight."""
 
     value: float

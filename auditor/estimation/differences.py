@@ -19,9 +19,9 @@ from auditor.counting.rows import STATEMENT
 from auditor.counting.tallies import Scalar, Tallies, scalar_key
 from auditor.documents.base import Missing, or_missing, or_unset, value_or
 from auditor.documents.differences import (
+    DeploymentDifferenceEntry,
     DifferenceKey,
     MissingDifference,
-    PairedDifferenceEntry,
     RanksEntry,
     StandardisedEntry,
     Verdict,
@@ -221,7 +221,7 @@ class _Pairs:
 
     def entry(
         self, first: int, second: int, paired: PairedDifference | Insufficient, p_adjusted: float | None = None
-    ) -> PairedDifferenceEntry | MissingDifference:
+    ) -> DeploymentDifferenceEntry | MissingDifference:
         """Return the entry of two sides; ``p_adjusted`` where the pair is one of several."""
         key = DifferenceKey(
             rubric=STATEMENT,
@@ -233,7 +233,7 @@ class _Pairs:
         if isinstance(paired, Insufficient):
             return MissingDifference(**structs.asdict(key), missing=paired.reason)
         before, after = self._counts[first], self._counts[second]
-        return PairedDifferenceEntry(
+        return DeploymentDifferenceEntry(
             **structs.asdict(key),
             value=paired.value,
             low=paired.low,
@@ -269,12 +269,12 @@ class _Pairs:
 
 def differences(
     tallies: Tallies, panels: Mapping[str, AbstractSet[str]], *, seed: int
-) -> list[PairedDifferenceEntry | MissingDifference]:
+) -> list[DeploymentDifferenceEntry | MissingDifference]:
     """Return the entries of ``differences``: all pairs of deployments, adjusted for all pairs of a measure."""
     grid = SideGrid.of(tallies, "deployment")
     if not 2 <= len(grid.sides) <= MOST_PAIRED:
         return []
-    out: list[PairedDifferenceEntry | MissingDifference] = []
+    out: list[DeploymentDifferenceEntry | MissingDifference] = []
     places = list(combinations(range(len(grid.sides)), 2))
     for name in COMPARED:
         pairs = _Pairs(grid, name, panels)
@@ -296,7 +296,7 @@ def difference(
     *,
     field: str = "deployment",
     metric: str = RANKED,
-) -> PairedDifferenceEntry | MissingDifference:
+) -> DeploymentDifferenceEntry | MissingDifference:
     """Compare two values of a field on the same statements and conditions.
 
     Parameters

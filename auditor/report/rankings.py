@@ -9,7 +9,7 @@ from msgspec import UNSET
 from auditor.documents.analysis import AnalysisDocument
 from auditor.documents.base import Missing
 from auditor.documents.conditions import AgreementEntry, ConditionRankEntry, RankEntry, RankShareEntry
-from auditor.documents.differences import MissingDifference, PairedDifferenceEntry, RanksEntry, StandardisedEntry
+from auditor.documents.differences import DeploymentDifferenceEntry, MissingDifference, RanksEntry, StandardisedEntry
 from auditor.documents.estimates import BoundedEntry
 from auditor.report.canvas import Colour, Look, Plot
 from auditor.report.document import MOST_DRAWN, NOT_THERE, conditions_of, known, pointer_of, reason
@@ -93,7 +93,7 @@ def _rate(entry: BoundedEntry | Missing, metric: str) -> TableCell:
 
 def _difference_table(part: AnalysisDocument) -> ReportTable | None:
     """Make the table of all pairs of deployments, on the questions that both were asked."""
-    by_pair: dict[tuple[str, str], dict[str, PairedDifferenceEntry | MissingDifference]] = {}
+    by_pair: dict[tuple[str, str], dict[str, DeploymentDifferenceEntry | MissingDifference]] = {}
     for entry in part.differences:
         by_pair.setdefault((str(entry.first), str(entry.second)), {})[entry.metric] = entry
     rows = [
@@ -104,7 +104,7 @@ def _difference_table(part: AnalysisDocument) -> ReportTable | None:
     return table("Differences on the same statements and conditions", heads, rows)
 
 
-def _pair_cells(entries: Mapping[str, PairedDifferenceEntry | MissingDifference]) -> list[TableCell]:
+def _pair_cells(entries: Mapping[str, DeploymentDifferenceEntry | MissingDifference]) -> list[TableCell]:
     ranked = entries[_RANKED]
     ends = (
         [no_value(ranked.missing)] * 2
@@ -114,9 +114,9 @@ def _pair_cells(entries: Mapping[str, PairedDifferenceEntry | MissingDifference]
     return [*(_difference(entries[metric]) for metric in _RATES), *ends]
 
 
-def _difference(entry: PairedDifferenceEntry | MissingDifference) -> TableCell:
+def _difference(entry: DeploymentDifferenceEntry | MissingDifference) -> TableCell:
     cell = no_value(entry.missing) if isinstance(entry, MissingDifference) else bounded(entry, points)
-    return cell.marked("largest") if isinstance(entry, PairedDifferenceEntry) and entry.verdict in _SHOWN else cell
+    return cell.marked("largest") if isinstance(entry, DeploymentDifferenceEntry) and entry.verdict in _SHOWN else cell
 
 
 def _agreement(entry: AgreementEntry) -> dict[str, Any]:

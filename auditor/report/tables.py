@@ -15,7 +15,7 @@ from auditor.documents.agreement import AlphaEntry, ReviewKappaEntry
 from auditor.documents.base import Interval, Missing
 from auditor.documents.comparison import FactorShareEntry, ScoreRangeEntry
 from auditor.documents.conditions import LevelRange, SelectionTestEntry
-from auditor.documents.differences import PairedDifferenceEntry
+from auditor.documents.differences import DeploymentDifferenceEntry
 from auditor.documents.estimates import BoundedEntry, EstimateEntry, Metrics, RowsEntry
 from auditor.documents.model import CoefficientEntry, MarginalEntry
 from auditor.documents.peers import PairedTestEntry
@@ -51,7 +51,7 @@ Bounded = (
     | AlphaEntry
     | FactorShareEntry
     | ScoreRangeEntry
-    | PairedDifferenceEntry
+    | DeploymentDifferenceEntry
     | MarginalEntry
     | CoefficientEntry
 )

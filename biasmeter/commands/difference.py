@@ -10,7 +10,7 @@ from biasmeter.terminal.progress import progress
 from biasmeter.terminal.tables import table_lines
 
 if TYPE_CHECKING:
-    from auditor.documents.differences import MissingDifference, PairedDifferenceEntry
+    from auditor.documents.differences import DeploymentDifferenceEntry, MissingDifference
 
 app = typer.Typer()
 
@@ -58,7 +58,7 @@ def difference(
         typer.echo(line)
 
 
-def _line(entry: "PairedDifferenceEntry | MissingDifference") -> tuple[str, ...]:
+def _line(entry: "DeploymentDifferenceEntry | MissingDifference") -> tuple[str, ...]:
     from auditor.documents.base import Missing
     from auditor.documents.differences import MissingDifference
     from auditor.metrics.rates import METRICS

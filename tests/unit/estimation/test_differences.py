@@ -4,7 +4,7 @@ import pytest
 from support.documents.row_tallies import tallied
 
 from auditor.documents.base import Missing
-from auditor.documents.differences import MissingDifference, PairedDifferenceEntry, RanksEntry
+from auditor.documents.differences import DeploymentDifferenceEntry, MissingDifference, RanksEntry
 from auditor.errors import UsageError
 from auditor.estimation.differences import COMPARED, difference, differences, standardised
 
@@ -74,7 +74,7 @@ def test_no_common_question_gives_a_reason():
 
 def test_other_judges_compare_the_selections_alone():
     entries = differences(tallied(MIXED), {"a": TWO, "b": frozenset({"j3", "j4"})}, seed=0)
-    assert {entry.metric for entry in entries if isinstance(entry, PairedDifferenceEntry)} == {"ber_sel_full"}
+    assert {entry.metric for entry in entries if isinstance(entry, DeploymentDifferenceEntry)} == {"ber_sel_full"}
     missing = {entry.missing for entry in entries if isinstance(entry, MissingDifference)}
     assert missing == {"the deployments were read by different panels"}
 

@@ -29,8 +29,6 @@ _MAX_WAITING: Final = 100
 _MAX_HELD: Final = 256 << 10
 #: Seconds between two checks of connections that wait for their clients.
 CHECK_EVERY: Final = 5.0
-#: Seconds for which a connection may be unused before it is closed when file descriptors are needed.
-_UNUSED: Final = 1.0
 #: Number of checks after which a waiting connection is closed. Between requests it is longer than load balancers keep
 #: connections, because they could otherwise use one at the moment at which it is closed. The others: within a head,
 #: since the last bytes of a body, since the client took the last bytes of an answer, and after an early answer, while
@@ -87,6 +85,9 @@ class ClientConnection(asyncio.Protocol, Receiver):
         Answers the current request, if no task does.
     is_last
         Whether the connection ends with the current answer, whatever the client wants.
+    waiting_since
+        Since when a request has been waited for, or the rest of one, in the event loop's time. Infinite while a whole
+        request is being answered.
     """
 
     def __init__(self, owner: ClientConnectionOwner) -> None:
@@ -101,7 +102,7 @@ class ClientConnection(asyncio.Protocol, Receiver):
         self._is_declined = False  # the parser is reading that
         self._waiting: list[Request] = []  # behind the current request
         self._ticks_left: float = math.ceil(owner.first_byte() / CHECK_EVERY) + 1
-        self._unused_since = asyncio.get_running_loop().time()  # infinite while there is a request
+        self.waiting_since = asyncio.get_running_loop().time()
         self.descriptor = -1
         self._input_closed = False  # further input is ignored
         self.is_last = owner.draining
@@ -172,10 +173,10 @@ class ClientConnection(asyncio.Protocol, Receiver):
         if self._ticks_left <= 0:
             self.abort()
 
-    def end_if_unused(self) -> None:
-        """Close the connection at once if it has had no request for a second."""
-        if asyncio.get_running_loop().time() - self._unused_since > _UNUSED:
-            self.abort()
+    @property
+    def is_unused(self) -> bool:
+        """Whether no byte of a request has come since the last answer."""
+        return not (self._held or self._parser.is_in_message or self.is_busy or self._is_half_closed)
 
     @property
     def is_busy(self) -> bool:
@@ -231,12 +232,13 @@ class ClientConnection(asyncio.Protocol, Receiver):
             data = held + data
         offer = cache.take(self, data, self._held_since if held else 0)
         if offer is _TAKEN:
-            self._ticks_left = self._unused_since = math.inf
+            self._ticks_left = self.waiting_since = math.inf
         elif offer is Offer.INCOMPLETE:
             if not held:
                 self._held_since = time.time_ns()
+                self.waiting_since = asyncio.get_running_loop().time()
             self._held = data
-            self._ticks_left, self._unused_since = _IN_BODY, math.inf
+            self._ticks_left = _IN_BODY
         elif offer is Offer.DECLINED:
             self._is_declined = True
             self._parse(data)
@@ -288,11 +290,10 @@ class ClientConnection(asyncio.Protocol, Receiver):
 
     @override
     def request_began(self) -> None:
-        self._unused_since = math.inf
         if self.is_busy:
             self._pause()
         else:
-            self._ticks_left = _IN_HEAD
+            self._ticks_left, self.waiting_since = _IN_HEAD, asyncio.get_running_loop().time()
 
     @override
     def head_came(self, request: Request) -> bool:
@@ -317,12 +318,15 @@ class ClientConnection(asyncio.Protocol, Receiver):
         if self._is_half_closed:
             self._transport.close()
         elif self._task is not None:
-            self._ticks_left = math.inf
+            self._ticks_left = self.waiting_since = math.inf
 
     # -- answering --------------------------------------------------------------------------------------------
 
     def _begin(self, request: Request) -> None:
-        self._ticks_left = math.inf if request.is_whole else _IN_BODY
+        if request.is_whole:
+            self._ticks_left = self.waiting_since = math.inf
+        else:
+            self._ticks_left, self.waiting_since = _IN_BODY, min(self.waiting_since, asyncio.get_running_loop().time())
         self._ends = False
         if self._is_declined and self._declined is None:
             self._declined = request
@@ -357,7 +361,7 @@ class ClientConnection(asyncio.Protocol, Receiver):
     def _rest(self) -> None:
         """Wait for the next request."""
         self._ticks_left = _IDLE
-        self._unused_since = asyncio.get_running_loop().time()
+        self.waiting_since = asyncio.get_running_loop().time()
         if self._is_paused:
             self.resume()
         if self._held:
@@ -370,7 +374,7 @@ class ClientConnection(asyncio.Protocol, Receiver):
             self._transport.close()
             return
         self._is_half_closed = True
-        self._ticks_left = _LINGERING
+        self._ticks_left, self.waiting_since = _LINGERING, asyncio.get_running_loop().time()
         self._transport.write_eof()
         self.resume()
 

@@ -58,7 +58,7 @@ class Forwarder(RequestCache):
     # -- the two sources of requests ----------------------------------------------------------------------------------
 
     @override
-    def take(self, client: ClientConnection, data: bytes, arrived_ns: int) -> Offer:
+    def take(self, client: ClientConnection, data: bytes, arrived_ns: int) -> Offer | int:
         known = self._plans.find(data)
         if known is None or known.length > self._plans.most_body:
             return _DECLINED
@@ -66,7 +66,7 @@ class Forwarder(RequestCache):
         if missing < 0:
             return _DECLINED
         if missing:
-            return Offer.INCOMPLETE
+            return missing
         now_us = (arrived_ns or time.time_ns()) // 1000
         if now_us >= known.plan.expires_us:
             return _DECLINED

@@ -96,7 +96,8 @@ class ClientConnection(asyncio.Protocol, Receiver):
         self._parser = RequestParser(self)
         self.exchange: Answering | None = None
         self._task: asyncio.Task[None] | None = None  # answers the current request
-        self._held = b""  # an incomplete request for the cache, or what follows the current one
+        self._held = bytearray()  # an incomplete request for the cache, or what follows the current one
+        self._missing = 0  # bytes of that request
         self._held_since = 0  # nanoseconds since 1970
         self._declined: Request | None = None  # the first request that the parser has read from what was declined
         self._is_declined = False  # the parser is reading that
@@ -186,11 +187,8 @@ class ClientConnection(asyncio.Protocol, Receiver):
     def drain(self) -> None:
         """End with the current or next answer. A request that has arrived in part is the next one."""
         self.is_last = True
-        held, self._held = self._held, b""
-        if self.is_busy:
-            self._held = held
-        elif held:
-            self._parse(held)
+        if self._held and not self.is_busy:
+            self._parse(self._take_held())
 
     def stop(self) -> None:
         """End the current answer at once, as far as the client can still be told."""
@@ -227,18 +225,21 @@ class ClientConnection(asyncio.Protocol, Receiver):
             self._held += data
             self._pause()
             return
-        held, self._held = self._held, b""
-        if held:
-            data = held + data
-        offer = cache.take(self, data, self._held_since if held else 0)
+        arrived_ns = 0
+        if self._held:
+            self._held += data
+            self._missing -= len(data)
+            if self._missing > 0:
+                self._ticks_left = _IN_BODY
+                return
+            data, arrived_ns = self._take_held(), self._held_since
+        offer = cache.take(self, data, arrived_ns)
         if offer is _TAKEN:
             self._ticks_left = self.waiting_since = math.inf
-        elif offer is Offer.INCOMPLETE:
-            if not held:
-                self._held_since = time.time_ns()
-                self.waiting_since = asyncio.get_running_loop().time()
-            self._held = data
-            self._ticks_left = _IN_BODY
+        elif isinstance(offer, int):
+            self._held += data
+            self._missing, self._held_since = offer, arrived_ns or time.time_ns()
+            self._ticks_left, self.waiting_since = _IN_BODY, asyncio.get_running_loop().time()
         elif offer is Offer.DECLINED:
             self._is_declined = True
             self._parse(data)
@@ -251,7 +252,7 @@ class ClientConnection(asyncio.Protocol, Receiver):
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_lost = True
         self._parser.close()
-        self._held = b""
+        self._held.clear()
         self._waiting.clear()
         if self._task is not None:
             self._task.cancel()
@@ -277,6 +278,11 @@ class ClientConnection(asyncio.Protocol, Receiver):
             self.exchange.client_ready()
 
     # -- reading ------------------------------------------------------------------------------------------------------
+
+    def _take_held(self) -> bytes:
+        held = bytes(self._held)
+        self._held.clear()
+        return held
 
     def _parse(self, data: bytes) -> None:
         try:
@@ -365,8 +371,7 @@ class ClientConnection(asyncio.Protocol, Receiver):
         if self._is_paused:
             self.resume()
         if self._held:
-            held, self._held = self._held, b""
-            self.data_received(held)
+            self.data_received(self._take_held())
 
     def _end(self) -> None:
         """Close the connection after an answer. A client that is still writing gets time to read the answer."""

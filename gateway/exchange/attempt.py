@@ -73,9 +73,9 @@ class Attempt:
         except UpstreamFailed:
             connection.abort()
             raise
+        self._started_at = time.perf_counter()
         exchange.relay = self
         exchange.parts.deadlines.watch(self, due)
-        self._started_at = time.perf_counter()
 
     def ask(self) -> None:
         """Send the request, unless the client has left."""
@@ -183,10 +183,10 @@ class Attempt:
     def _end_wait(self) -> bool:
         """Wait for the deployment no more. Return whether it was waited for until now."""
         exchange = self._exchange
+        exchange.parts.deadlines.forget(self)
         if exchange.relay is not self:
             return False
         exchange.relay = None
-        exchange.parts.deadlines.forget(self)
         exchange.upstream_s += time.perf_counter() - self._started_at
         return True
 

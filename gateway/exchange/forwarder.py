@@ -23,6 +23,7 @@ from gateway.exchange.endpoints import Endpoint
 from gateway.exchange.exchange import ActiveExchange, ExchangeParts
 from gateway.exchange.head_plans import HeadPlan, HeadPlans, KnownHead
 from gateway.exchange.obtaining import begin_obtaining, go_on_after
+from gateway.exchange.route_plans import DeploymentPlan
 from gateway.headers import derived_request_id, request_id, trace_tags
 from gateway.http import Request
 from gateway.http.connection import ClientConnection
@@ -59,7 +60,11 @@ class Forwarder(RequestCache):
 
     @override
     def take(self, client: ClientConnection, data: bytes, arrived_ns: int) -> Offer | int:
-        known = self._plans.find(data)
+        try:
+            known = self._plans.find(data)
+        except Exception as error:  # noqa: BLE001 -- the parser reads the request
+            log_failure("POST", "", error)
+            known = None
         if known is None or known.length > self._plans.most_body:
             return _DECLINED
         missing = known.body_at + known.length - len(data)
@@ -104,7 +109,7 @@ class Forwarder(RequestCache):
 
     # -- one way ------------------------------------------------------------------------------------------------------
 
-    def _begin(  # noqa: PLR0915 -- each call takes as long as five lines
+    def _begin(
         self, client: ClientConnection, plan: HeadPlan, headers: Mapping[str, str], body: bytes, at_us: int
     ) -> bool:
         """Begin the exchange of a whole request. Return False if it has ended with an error of the gateway itself.
@@ -143,6 +148,16 @@ class Forwarder(RequestCache):
                 raise
         client.exchange = exchange
         try:
+            self._ask(exchange, chosen)
+        except Exception as error:  # noqa: BLE001 -- the exchange answers
+            exchange.broken(error)
+            return False
+        return True
+
+    def _ask(self, exchange: ActiveExchange, chosen: DeploymentPlan) -> None:
+        """Ask the chosen deployment at the end of the iteration, or begin to obtain an answer."""
+        connection = None
+        try:
             connection = self._pool.take(chosen.connection_key())
             ticket = None if connection is None else chosen.access.take()
             if connection is None or ticket is None:
@@ -151,14 +166,14 @@ class Forwarder(RequestCache):
                 begin_obtaining(exchange)
             else:
                 exchange.ticket = ticket
-                due = exchange.since + (chosen.first_token if envelope.stream else chosen.total)
+                due = exchange.since + (chosen.first_token if exchange.envelope.stream else chosen.total)
                 self._batch.ask(Attempt(exchange, chosen, connection, due))
         except UpstreamFailed as failure:  # the request cannot be written, or the authority not be read
             go_on_after(exchange, failure)
-        except Exception as error:  # noqa: BLE001 -- the exchange answers
-            exchange.broken(error)
-            return False
-        return True
+        except BaseException:
+            if connection is not None:  # nobody else may know of it
+                connection.abort()
+            raise
 
     def _refuse(self, client: ClientConnection, known: KnownHead, error: Exception) -> None:
         """Answer with an error."""

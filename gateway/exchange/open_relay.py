@@ -264,7 +264,7 @@ class OpenRelay(AnswerFollower):
         if storing is None:
             self._recorded()
         else:
-            storing.add_done_callback(lambda _: self._recorded())
+            storing.add_done_callback(lambda _: self._exchange.guard(self._recorded))
 
     def _recorded(self) -> None:
         last, self._last = self._last, b""

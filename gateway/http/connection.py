@@ -256,10 +256,10 @@ class ClientConnection(asyncio.Protocol, Receiver):
         self._waiting.clear()
         if self._task is not None:
             self._task.cancel()
+        self._owner.lost(self)
         exchange, self.exchange = self.exchange, None
         if exchange is not None:
             exchange.client_lost()
-        self._owner.lost(self)
 
     @override
     def pause_writing(self) -> None:

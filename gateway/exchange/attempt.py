@@ -14,6 +14,7 @@ from gateway.exchange.open_relay import BodyRelay
 from gateway.exchange.route_plans import DeploymentPlan
 from gateway.exchange.stream_relay import StreamRelay
 from gateway.exchange.usage import inject_usage
+from gateway.pieces import Pieces
 from gateway.routing.failures import AttemptFailed, ErrorAnswer, HungUp, UpstreamRefused
 from gateway.upstreams import UpstreamFailureCode, upstream_failed
 from gateway.upstreams.answer_heads import AnswerHead
@@ -49,7 +50,7 @@ class Attempt:
     # Values of the class stand for those that an attempt begins with: a client waits until it is made.
     _head: AnswerHead | None = None
     _is_stream = False  # the answer is a stream
-    _body = b""  # what has come of it
+    _body: Pieces | None = None  # what has come of it, unless it is a stream
 
     def __init__(
         self,
@@ -72,9 +73,9 @@ class Attempt:
         except UpstreamFailed:
             connection.abort()
             raise
+        self._started_at = time.perf_counter()
         exchange.relay = self
         exchange.parts.deadlines.watch(self, due)
-        self._started_at = time.perf_counter()
 
     def ask(self) -> None:
         """Send the request, unless the client has left."""
@@ -121,16 +122,20 @@ class Attempt:
             self._report(None)
             StreamRelay(self._exchange, self._connection, self._head).begin(payload, chunk)
             return
-        self._body += payload
-        if len(self._body) > _WHOLE:
+        body = self._body
+        if body is None:
+            body = self._body = Pieces()
+        body.add(payload)
+        if body.size > _WHOLE:
             assert self._head is not None
             self._end_wait()
             self._report(None)
-            BodyRelay(self._exchange, self._connection, self._head).begin(self._body, b"")
+            BodyRelay(self._exchange, self._connection, self._head).begin(body.whole(), b"")
 
     def ended(self) -> None:
         """Go on with the whole answer."""
-        head, body, exchange = self._head, self._body, self._exchange
+        head, exchange = self._head, self._exchange
+        body = b"" if self._body is None else self._body.whole()
         assert head is not None
         self._end_wait()
         if self._is_stream:
@@ -178,10 +183,10 @@ class Attempt:
     def _end_wait(self) -> bool:
         """Wait for the deployment no more. Return whether it was waited for until now."""
         exchange = self._exchange
+        exchange.parts.deadlines.forget(self)
         if exchange.relay is not self:
             return False
         exchange.relay = None
-        exchange.parts.deadlines.forget(self)
         exchange.upstream_s += time.perf_counter() - self._started_at
         return True
 

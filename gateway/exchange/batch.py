@@ -7,23 +7,24 @@ caches.
 """
 
 import asyncio
+import logging
 from typing import Protocol
 
+from gateway.exchange.deadlines import Breakable, end_broken
 from gateway.http.answer import server_lines_now
 from gateway.recording.recorder import Recorder
 
+log = logging.getLogger(__name__)
 
-class Asking(Protocol):
+
+class Asking(Breakable, Protocol):
     """Sends a request to a deployment."""
 
     def ask(self) -> None:
         """Send it."""
 
-    def broken(self, error: Exception) -> None:
-        """End after an error of `ask`."""
 
-
-class Ending(Protocol):
+class Ending(Breakable, Protocol):
     """Ends an exchange: its record is written before the last bytes of its answer are sent."""
 
     def record(self) -> None:
@@ -31,9 +32,6 @@ class Ending(Protocol):
 
     def answer(self, lines: bytes) -> None:
         """Send the last bytes, for some of them with the lines of server and date."""
-
-    def broken(self, error: Exception) -> None:
-        """End after an error of one of the others."""
 
 
 class IterationBatch:
@@ -78,18 +76,20 @@ class IterationBatch:
                 try:
                     exchange.record()
                 except Exception as error:  # noqa: BLE001 -- it ends its exchange
-                    exchange.broken(error)
+                    end_broken(exchange, error)
                 else:
                     recorded.append(exchange)
-            self._recorder.write_held()
-            lines = server_lines_now()
+            try:
+                self._recorder.write_held()
+            except Exception:
+                log.exception("copies could not be written to the spool")
             for exchange in recorded:
                 try:
-                    exchange.answer(lines)
+                    exchange.answer(server_lines_now())
                 except Exception as error:  # noqa: BLE001 -- it ends its exchange
-                    exchange.broken(error)
+                    end_broken(exchange, error)
         for request in asking:
             try:
                 request.ask()
             except Exception as error:  # noqa: BLE001 -- it ends its exchange
-                request.broken(error)
+                end_broken(request, error)

@@ -7,6 +7,7 @@ wait until the record is in the spool. So every answer that a client has receive
 import asyncio
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -215,7 +216,7 @@ class ActiveExchange(msgspec.Struct, eq=False):
     def answer(self, lines: bytes) -> None:
         """Send the whole answer, with the lines of server and date, as soon as the record is in the spool."""
         if self.storing is not None and not self.storing.done():
-            self.storing.add_done_callback(lambda _: self.answer(lines))
+            self.storing.add_done_callback(lambda _: self.guard(lambda: self.answer(lines)))
             return
         head, body = self.answer_head, self.answer_body
         assert head is not None
@@ -249,12 +250,14 @@ class ActiveExchange(msgspec.Struct, eq=False):
 
     def fail(self, error: GatewayError) -> None:
         """Record a failure of which the client has got nothing yet, and answer with it."""
-        self.end(_FAILED, error.http_status, error.code)
-        self.parts.recorder.write_held()
-        deployment = None if self.chosen is None else self.chosen.deployment.name
-        naming = exchange_headers(self.id, self.request_id, deployment, self.attempts)
-        ends = self.ends_connection
-        self.client.finish(error_answer(error, naming).write("POST", self.head.minor, ends=ends), ends=ends)
+        try:
+            self.end(_FAILED, error.http_status, error.code)
+            self.parts.recorder.write_held()
+        finally:
+            deployment = None if self.chosen is None else self.chosen.deployment.name
+            naming = exchange_headers(self.id, self.request_id, deployment, self.attempts)
+            ends = self.ends_connection
+            self.client.finish(error_answer(error, naming).write("POST", self.head.minor, ends=ends), ends=ends)
 
     # -- the end ------------------------------------------------------------------------------------------------------
 
@@ -280,8 +283,18 @@ class ActiveExchange(msgspec.Struct, eq=False):
                 self.chosen.deployment.name, self.directives.origin, self.error_type or ""
             )
 
+    def guard(self, step: Callable[[], object]) -> None:
+        """Take a step that something else than the exchange calls for, and end the exchange after an error of it."""
+        try:
+            step()
+        except Exception as error:  # noqa: BLE001 -- it ends the exchange
+            self.broken(error)
+
     def client_lost(self) -> None:
         """End the exchange: the client has disconnected."""
+        self.guard(self._leave)
+
+    def _leave(self) -> None:
         if self.task is not None:
             self.task.cancel()
         if self.relay is None or self.relay.leave():
@@ -299,10 +312,13 @@ class ActiveExchange(msgspec.Struct, eq=False):
     def client_ready(self) -> None:
         """Go on: the client accepts more data."""
         if self.relay is not None:
-            self.relay.client_ready()
+            self.guard(self.relay.client_ready)
 
     def stop(self) -> None:
         """End the exchange, because this process must end: answer 503 if nothing has been sent yet."""
+        self.guard(self._stop)
+
+    def _stop(self) -> None:
         if self.relay is not None and self.status:
             self.relay.stop()
         elif not self.is_ending:
@@ -314,17 +330,31 @@ class ActiveExchange(msgspec.Struct, eq=False):
             self.fail(Saturated(STOPPING, code=STOPPED, retry_after=1))
 
     def broken(self, error: Exception) -> None:
-        """End the exchange after an error of the gateway itself: answer 500, or cut the answer."""
+        """End the exchange after an error of the gateway itself: answer 500, or cut the answer.
+
+        It raises nothing: whatever fails of it, the rest is done.
+        """
         log_failure("POST", self.head.path, error)
+        is_unanswered = self.outcome is None and (not self.status or self.answer_body is not None)
+        for step in (self._leave_relay, partial(self.release, _NOTHING_SAID),
+                     partial(self.fail, INTERNAL_ERROR) if is_unanswered else self._cut):  # fmt: skip
+            try:
+                step()
+            except Exception as another:  # noqa: BLE001 -- the other steps follow
+                log_failure("POST", self.head.path, another)
+
+    def _leave_relay(self) -> None:
         if self.relay is not None:
             self.relay.leave()
-        self.release(_NOTHING_SAID)
-        if self.status and self.answer_body is None:
-            self.end(_CUT, self.status, "internal_error")
+
+    def _cut(self) -> None:
+        """End an answer of which the client may have got some, after an error of the gateway itself."""
+        try:
+            self.end(_CUT, self.status, INTERNAL_ERROR.code)
             self.parts.recorder.write_held()
-            self.client.cut()
-        elif self.outcome is None:
-            self.fail(INTERNAL_ERROR)
+        finally:
+            if self.client.exchange is self:
+                self.client.cut()
 
     # One function, because a client waits for each call.
     def end(self, outcome: Outcome, status: int, error_type: str | None = None) -> None:  # noqa: C901, PLR0912
@@ -357,6 +387,13 @@ class ActiveExchange(msgspec.Struct, eq=False):
         head, route, origin = self.head, self.route, self.directives.origin
         name = "" if chosen is None else chosen.deployment.name
         seen = self.seen if self.answer_body is None else len(self.answer_body)
+        # First what would be lost to others if a later step failed.
+        if origin is _CLIENT:
+            recorder.ended += 1
+        else:
+            recorder.counters.add(("biasmeter_in_flight", origin), -1)
+        if self.grant is not None:
+            self._settle(self.grant, status, prompt, completion, seen)
         if self.sampling[2]:
             recorder.count_skipped(self.sampling[2])
         else:
@@ -365,17 +402,11 @@ class ActiveExchange(msgspec.Struct, eq=False):
                 recorder.hold(record)
             else:
                 self.storing = recorder.keep(record)
-        if origin is _CLIENT:
-            recorder.ended += 1
-        else:
-            recorder.counters.add(("biasmeter_in_flight", origin), -1)
         if chosen is None:
             series = recorder.series(head.endpoint_name, route.route.model, name, origin)
         else:
             series = chosen.series or chosen.open_series(recorder, origin)
         series.count(status, prompt, completion, total_us, upstream_us, first_byte_us if self.envelope.stream else None)
-        if self.grant is not None:
-            self._settle(self.grant, status, prompt, completion, seen)
 
     def _settle(self, grant: Grant, status: int, prompt: int | None, completion: int | None, seen: int) -> None:
         price = None if self.chosen is None else self.chosen.deployment.price

@@ -22,6 +22,7 @@ from gateway.exchange.endpoints import Endpoint
 from gateway.exchange.exchange import ActiveExchange, ExchangeParts
 from gateway.exchange.head_plans import HeadPlan, HeadPlans, KnownHead
 from gateway.exchange.obtaining import begin_obtaining, go_on_after
+from gateway.exchange.route_plans import DeploymentPlan
 from gateway.headers import derived_request_id, request_id, trace_tags
 from gateway.http import Request
 from gateway.http.connection import ClientConnection
@@ -57,15 +58,19 @@ class Forwarder(RequestCache):
     # -- the two sources of requests ----------------------------------------------------------------------------------
 
     @override
-    def take(self, client: ClientConnection, data: bytes, arrived_ns: int) -> Offer:
-        known = self._plans.find(data)
+    def take(self, client: ClientConnection, data: bytes, arrived_ns: int) -> Offer | int:
+        try:
+            known = self._plans.find(data)
+        except Exception as error:  # noqa: BLE001 -- the parser reads the request
+            log_failure("POST", "", error)
+            known = None
         if known is None or known.length > self._plans.most_body:
             return _DECLINED
         missing = known.body_at + known.length - len(data)
         if missing < 0:
             return _DECLINED
         if missing:
-            return Offer.INCOMPLETE
+            return missing
         now_us = time.time_ns() // 1000
         if now_us >= known.plan.expires_us:
             return _DECLINED
@@ -107,7 +112,7 @@ class Forwarder(RequestCache):
 
     # -- one way ------------------------------------------------------------------------------------------------------
 
-    def _begin(  # noqa: PLR0915 -- each call takes as long as five lines
+    def _begin(
         self, client: ClientConnection, plan: HeadPlan, headers: Mapping[str, str], body: bytes, at_us: int
     ) -> bool:
         """Begin the exchange of a whole request. Return False if it has ended with an error of the gateway itself.
@@ -147,6 +152,16 @@ class Forwarder(RequestCache):
                 raise
         client.exchange = exchange
         try:
+            self._ask(exchange, chosen)
+        except Exception as error:  # noqa: BLE001 -- the exchange answers
+            exchange.broken(error)
+            return False
+        return True
+
+    def _ask(self, exchange: ActiveExchange, chosen: DeploymentPlan) -> None:
+        """Ask the chosen deployment at the end of the iteration, or begin to obtain an answer."""
+        connection = None
+        try:
             connection = self._pool.take(chosen.connection_key())
             ticket = None if connection is None else chosen.access.take()
             if connection is None or ticket is None:
@@ -155,14 +170,14 @@ class Forwarder(RequestCache):
                 begin_obtaining(exchange)
             else:
                 exchange.ticket = ticket
-                due = exchange.since + (chosen.first_token if envelope.stream else chosen.total)
+                due = exchange.since + (chosen.first_token if exchange.envelope.stream else chosen.total)
                 self._batch.ask(Attempt(exchange, chosen, connection, due))
         except UpstreamFailed as failure:  # the request cannot be written, or the authority not be read
             go_on_after(exchange, failure)
-        except Exception as error:  # noqa: BLE001 -- the exchange answers
-            exchange.broken(error)
-            return False
-        return True
+        except BaseException:
+            if connection is not None:  # nobody else may know of it
+                connection.abort()
+            raise
 
     def _refuse(self, client: ClientConnection, known: KnownHead, error: Exception) -> None:
         """Answer with an error."""

@@ -7,6 +7,7 @@ deployment is paused: so a client that reads slowly slows its deployment down.
 
 import time
 from abc import abstractmethod
+from collections import deque
 from typing import Final
 
 from typing_extensions import override
@@ -54,7 +55,7 @@ class OpenRelay(AnswerFollower):
         self._ends_connection = False  # the client's, as its head says
         self._holds = 0
         self._passes_chunks = False  # nothing is held, and nothing of the next piece has come
-        self._queue: list[bytes] = []  # pieces that are held
+        self._queue: deque[bytes] = deque()  # pieces that are held
         self._is_over = False  # the deployment sends no more
         self._error: UpstreamFailed | UpstreamTimeout | None = None  # why, if the answer is not complete
         self._waits_since = time.perf_counter()
@@ -230,7 +231,7 @@ class OpenRelay(AnswerFollower):
         queue = self._queue
         try:
             while queue and not self._holds:
-                self._take(queue.pop(0), b"")
+                self._take(queue.popleft(), b"")
                 if self._client.is_full and not self._holds & _CLIENT:
                     self._wait_for_client()
             if self._holds:
@@ -263,7 +264,7 @@ class OpenRelay(AnswerFollower):
         if storing is None:
             self._recorded()
         else:
-            storing.add_done_callback(lambda _: self._recorded())
+            storing.add_done_callback(lambda _: self._exchange.guard(self._recorded))
 
     def _recorded(self) -> None:
         last, self._last = self._last, b""

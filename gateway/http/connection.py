@@ -29,8 +29,6 @@ _MAX_WAITING: Final = 100
 _MAX_HELD: Final = 256 << 10
 #: Seconds between two checks of connections that wait for their clients.
 CHECK_EVERY: Final = 5.0
-#: Seconds for which a connection may be unused before it is closed when file descriptors are needed.
-_UNUSED: Final = 1.0
 #: Number of checks after which a waiting connection is closed. Between requests it is longer than load balancers keep
 #: connections, because they could otherwise use one at the moment at which it is closed. The others: within a head,
 #: since the last bytes of a body, since the client took the last bytes of an answer, and after an early answer, while
@@ -87,6 +85,9 @@ class ClientConnection(asyncio.Protocol, Receiver):
         Answers the current request, if no task does.
     is_last
         Whether the connection ends with the current answer, whatever the client wants.
+    waiting_since
+        Since when a request has been waited for, or the rest of one, in the event loop's time. Infinite while a whole
+        request is being answered.
     """
 
     def __init__(self, owner: ClientConnectionOwner) -> None:
@@ -95,13 +96,14 @@ class ClientConnection(asyncio.Protocol, Receiver):
         self._parser = RequestParser(self)
         self.exchange: Answering | None = None
         self._task: asyncio.Task[None] | None = None  # answers the current request
-        self._held = b""  # an incomplete request for the cache, or what follows the current one
+        self._held = bytearray()  # an incomplete request for the cache, or what follows the current one
+        self._missing = 0  # bytes of that request
         self._held_since = 0  # nanoseconds since 1970
         self._declined: Request | None = None  # the first request that the parser has read from what was declined
         self._is_declined = False  # the parser is reading that
         self._waiting: list[Request] = []  # behind the current request
         self._ticks_left: float = math.ceil(owner.first_byte() / CHECK_EVERY) + 1
-        self._unused_since = asyncio.get_running_loop().time()  # infinite while there is a request
+        self.waiting_since = asyncio.get_running_loop().time()
         self.descriptor = -1
         self._input_closed = False  # further input is ignored
         self.is_last = owner.draining
@@ -173,10 +175,10 @@ class ClientConnection(asyncio.Protocol, Receiver):
         if self._ticks_left <= 0:
             self.abort()
 
-    def end_if_unused(self) -> None:
-        """Close the connection at once if it has had no request for a second."""
-        if asyncio.get_running_loop().time() - self._unused_since > _UNUSED:
-            self.abort()
+    @property
+    def is_unused(self) -> bool:
+        """Whether no byte of a request has come since the last answer."""
+        return not (self._held or self._parser.is_in_message or self.is_busy or self._is_half_closed)
 
     @property
     def is_busy(self) -> bool:
@@ -223,17 +225,21 @@ class ClientConnection(asyncio.Protocol, Receiver):
             self._held += data
             self._pause()
             return
-        held, self._held = self._held, b""
-        if held:
-            data = held + data
-        offer = cache.take(self, data, self._held_since if held else 0)
+        arrived_ns = 0
+        if self._held:
+            self._held += data
+            self._missing -= len(data)
+            if self._missing > 0:
+                self._ticks_left = _IN_BODY
+                return
+            data, arrived_ns = self._take_held(), self._held_since
+        offer = cache.take(self, data, arrived_ns)
         if offer is _TAKEN:
-            self._ticks_left = self._unused_since = math.inf
-        elif offer is Offer.INCOMPLETE:
-            if not held:
-                self._held_since = time.time_ns()
-            self._held = data
-            self._ticks_left, self._unused_since = _IN_BODY, math.inf
+            self._ticks_left = self.waiting_since = math.inf
+        elif isinstance(offer, int):
+            self._held += data
+            self._missing, self._held_since = offer, arrived_ns or time.time_ns()
+            self._ticks_left, self.waiting_since = _IN_BODY, asyncio.get_running_loop().time()
         elif offer is Offer.DECLINED:
             self._is_declined = True
             self._parse(data)
@@ -246,14 +252,14 @@ class ClientConnection(asyncio.Protocol, Receiver):
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_lost = True
         self._parser.close()
-        self._held = b""
+        self._held.clear()
         self._waiting.clear()
         if self._task is not None:
             self._task.cancel()
+        self._owner.lost(self)
         exchange, self.exchange = self.exchange, None
         if exchange is not None:
             exchange.client_lost()
-        self._owner.lost(self)
 
     @override
     def pause_writing(self) -> None:
@@ -276,8 +282,12 @@ class ClientConnection(asyncio.Protocol, Receiver):
     def _parse_held(self) -> None:
         """Have the parser read a request that has arrived in part: its handler limits the time of the body."""
         if self._held and not self.is_busy:
-            held, self._held = self._held, b""
-            self._parse(held)
+            self._parse(self._take_held())
+
+    def _take_held(self) -> bytes:
+        held = bytes(self._held)
+        self._held.clear()
+        return held
 
     def _parse(self, data: bytes) -> None:
         try:
@@ -291,11 +301,10 @@ class ClientConnection(asyncio.Protocol, Receiver):
 
     @override
     def request_began(self) -> None:
-        self._unused_since = math.inf
         if self.is_busy:
             self._pause()
         else:
-            self._ticks_left = _IN_HEAD
+            self._ticks_left, self.waiting_since = _IN_HEAD, asyncio.get_running_loop().time()
 
     @override
     def head_came(self, request: Request) -> bool:
@@ -320,12 +329,15 @@ class ClientConnection(asyncio.Protocol, Receiver):
         if self._is_half_closed:
             self._transport.close()
         elif self._task is not None:
-            self._ticks_left = math.inf
+            self._ticks_left = self.waiting_since = math.inf
 
     # -- answering --------------------------------------------------------------------------------------------
 
     def _begin(self, request: Request) -> None:
-        self._ticks_left = math.inf if request.is_whole else _IN_BODY
+        if request.is_whole:
+            self._ticks_left = self.waiting_since = math.inf
+        else:
+            self._ticks_left, self.waiting_since = _IN_BODY, min(self.waiting_since, asyncio.get_running_loop().time())
         self._ends = False
         if self._is_declined and self._declined is None:
             self._declined = request
@@ -360,12 +372,11 @@ class ClientConnection(asyncio.Protocol, Receiver):
     def _rest(self) -> None:
         """Wait for the next request."""
         self._ticks_left = _IDLE
-        self._unused_since = asyncio.get_running_loop().time()
+        self.waiting_since = asyncio.get_running_loop().time()
         if self._is_paused:
             self.resume()
         if self._held:
-            held, self._held = self._held, b""
-            self.data_received(held)
+            self.data_received(self._take_held())
 
     def _end(self) -> None:
         """Close the connection after an answer. A client that is still writing gets time to read the answer."""
@@ -373,7 +384,7 @@ class ClientConnection(asyncio.Protocol, Receiver):
             self._transport.close()
             return
         self._is_half_closed = True
-        self._ticks_left = _LINGERING
+        self._ticks_left, self.waiting_since = _LINGERING, asyncio.get_running_loop().time()
         self._transport.write_eof()
         self.resume()
 

@@ -14,15 +14,17 @@ class Offer(Enum):
 
     TAKEN = auto()  #: they are one request, which is being answered
     REFUSED = auto()  #: they are one request, which has been answered with an error
-    INCOMPLETE = auto()  #: they may become one
     DECLINED = auto()  #: the parser reads them
 
 
 class RequestCache(Protocol):
     """Takes requests whose heads it knows, before they are parsed."""
 
-    def take(self, client: "ClientConnection", data: bytes, arrived_ns: int) -> Offer:
-        """Take a request, whose first bytes arrived at ``arrived_ns`` (0: now), and set the exchange of its client."""
+    def take(self, client: "ClientConnection", data: bytes, arrived_ns: int) -> Offer | int:
+        """Take a request, whose first bytes arrived at ``arrived_ns`` (0: now), and set the exchange of its client.
+
+        Of a request that is incomplete the number of bytes is returned that are missing.
+        """
 
     def remember(self, data: bytes, request: Request) -> None:
         """Remember the head of a request that was declined, and what the parser has made of it."""

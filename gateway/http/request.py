@@ -2,11 +2,11 @@
 
 import asyncio
 from collections.abc import Mapping
-from io import BytesIO
 from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
 from gateway.errors import BadRequest
+from gateway.pieces import Pieces
 
 
 class Client(Protocol):
@@ -42,7 +42,7 @@ class Request:
         Whether the request has arrived completely.
     """
 
-    __slots__ = ("_begun", "_is_broken", "_rest", "_waiter", "client", "headers", "held", "is_whole", "method", "minor",
+    __slots__ = ("_body", "_is_broken", "_waiter", "client", "headers", "held", "is_whole", "method", "minor",
                  "stays", "target")  # fmt: skip
 
     def __init__(
@@ -57,8 +57,7 @@ class Request:
         self.is_whole = False
         self.held = 0  #: bytes of the body that have arrived and have not been read
         self._is_broken = False
-        self._begun = b""  # the first piece of the body, which usually is the whole
-        self._rest: BytesIO | None = None  # all of it, once there are several pieces
+        self._body = Pieces()
         self._waiter: asyncio.Future[None] | None = None
 
     @property
@@ -98,15 +97,13 @@ class Request:
             ) from None
 
     async def _read(self, limit: int) -> bytes:
-        size = 0
         while True:
-            size += self.held
             self.held = 0
-            if size > limit:
-                self._begun, self._rest = b"", None
+            if self._body.size > limit:
+                self._body.clear()
                 raise _too_large(limit)
             if self.is_whole:
-                return self._begun if self._rest is None else self._rest.getvalue()
+                return self._body.whole()
             if self._is_broken:
                 raise BadRequest("The request's body is not valid HTTP.", code="http_error")
             self.client.resume()
@@ -118,14 +115,7 @@ class Request:
 
     def feed(self, piece: bytes) -> None:
         """Add a piece of the body."""
-        if self._rest is not None:
-            self._rest.write(piece)
-        elif self._begun:
-            self._rest = BytesIO()
-            self._rest.write(self._begun)
-            self._rest.write(piece)
-        else:
-            self._begun = piece
+        self._body.add(piece)
         self.held += len(piece)
         self._wake()
 

@@ -1,4 +1,8 @@
-"""The server: a listening socket, and the connections that it has accepted."""
+"""The server: a listening socket, and the connections that it has accepted.
+
+Where file descriptors lack, room is made by closing connections that wait for their clients, and a few new connections
+get descriptors of a reserve (`_Reserve`). So operators are answered whatever clients hold.
+"""
 
 import asyncio
 import logging
@@ -6,22 +10,33 @@ import math
 import os
 import resource
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Coroutine
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from typing_extensions import override
 
+from gateway.errors import Saturated
+from gateway.http.answer import WholeAnswer
 from gateway.http.connection import CHECK_EVERY, ClientConnection, ClientConnectionOwner, Handler
 from gateway.http.head_cache import RequestCache
+from gateway.http.request import Request
 
 log = logging.getLogger(__name__)
 
 #: The part of the file descriptors that is kept for connections to deployments, the spool and other files.
-_RESERVE = 0.25
+_KEPT: Final = 0.25
+#: The part, of these, that new connections get while no other is free.
+_RESERVED: Final = 0.25
+#: The part of the file descriptors that is made free at once.
+_FREED: Final = 0.125
+#: Seconds for which a connection may wait for its client before it is closed for others.
+_SPARED: Final = 1.0
 #: Seconds between two checks for free file descriptors, and between two log lines about their lack.
 _RETRY_EVERY = 0.5
 _LOG_EVERY = 30.0
+#: The answer to who would wait for a descriptor longer.
+_FULL: Final = Saturated("The gateway has no free connection.", code="connections_exceeded", retry_after=1)
 #: Seconds between two checks whether requests are being answered.
 _IDLE_CHECK: Final = 0.05
 
@@ -29,8 +44,9 @@ _IDLE_CHECK: Final = 0.05
 class Server(ClientConnectionOwner):
     """Serves one listening socket. Made inside a running event loop.
 
-    It accepts no connection while a quarter of the file descriptors or less is free, and closes unused connections
-    then. Connections to deployments and the spool need the rest.
+    While a quarter of the file descriptors or less is free, it accepts connections into the reserve alone. Twice a
+    second it then closes connections that have waited for their clients for a second: those without a request first,
+    then unfinished requests, each time the oldest. Connections to deployments and the spool need the rest.
 
     Parameters
     ----------
@@ -40,6 +56,8 @@ class Server(ClientConnectionOwner):
         Returns the seconds that a new connection has for its first byte.
     cache
         Is offered each request before it is parsed.
+    operators
+        Paths that are answered also while file descriptors lack.
 
     Attributes
     ----------
@@ -47,10 +65,17 @@ class Server(ClientConnectionOwner):
         Whether each connection ends with its current or next answer.
     """
 
-    def __init__(self, handler: Handler, first_byte: Callable[[], float], cache: RequestCache | None = None) -> None:
+    def __init__(
+        self,
+        handler: Handler,
+        first_byte: Callable[[], float],
+        cache: RequestCache | None = None,
+        operators: Collection[str] = (),
+    ) -> None:
         self.handler = handler
         self.cache = cache
         self.first_byte = first_byte
+        self.operators = operators
         self.draining = False
         self._loop = asyncio.get_running_loop()
         self._connections: set[ClientConnection] = set()
@@ -58,16 +83,18 @@ class Server(ClientConnectionOwner):
         self._server: asyncio.Server | None = None  # None while no connections are accepted
         self._is_stopped = False
         self._checking: asyncio.TimerHandle | None = None
-        self._most_descriptors = math.inf
+        self._reserve = _Reserve(self)
+        self._limit = math.inf  # of file descriptors
         self._logged = -math.inf
-        self._accepting: asyncio.Task[None] | None = None
+        self._accepting: set[asyncio.Task[Any]] = set()
 
     async def listen(self, listening: socket.socket) -> None:
         """Start to accept connections."""
         self._listening = listening
+        listening.setblocking(False)
         limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         if limit != resource.RLIM_INFINITY:
-            self._most_descriptors = limit - int(limit * _RESERVE)
+            self._limit = limit
         await self._accept()
         self._look_later()
 
@@ -120,6 +147,10 @@ class Server(ClientConnectionOwner):
         if connection.descriptor >= self._most_descriptors and self._server is not None:
             self._pause(connection.descriptor)
 
+    @override
+    def lost(self, connection: ClientConnection) -> None:
+        self._connections.discard(connection)
+
     async def _accept(self) -> None:
         # A copy, because closing the server also closes its socket.
         sock = self._listening.dup()
@@ -129,6 +160,22 @@ class Server(ClientConnectionOwner):
         else:
             self._server = server
 
+    # -- a lack of file descriptors -----------------------------------------------------------------------------------
+
+    @property
+    def _most_descriptors(self) -> float:
+        return self._limit * (1 - _KEPT)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether a file descriptor is free that is not kept for something else."""
+        try:
+            free = os.dup(self._listening.fileno())
+        except OSError:
+            return False
+        os.close(free)
+        return free < self._most_descriptors
+
     def _pause(self, used: int) -> None:
         assert self._server is not None
         self._server.close()
@@ -136,38 +183,47 @@ class Server(ClientConnectionOwner):
         if self._loop.time() - self._logged > _LOG_EVERY:
             self._logged = self._loop.time()
             log.warning(
-                "more than %d file descriptors are in use: new connections wait until at most %d are; raise the limit "
-                "of open files",
+                "more than %d file descriptors are in use: connections that wait for their clients are closed, and new "
+                "ones wait until at most %d are; raise the limit of open files",
                 used,
                 self._most_descriptors,
             )
-        self._resume_later()
+        self._loop.call_later(_RETRY_EVERY, self._make_room)
 
-    def _resume_later(self) -> None:
-        self._loop.call_later(_RETRY_EVERY, self._resume)
+    def _make_room(self) -> None:
+        """Close connections that wait for their clients, and then accept others."""
+        self._reserve.close_waiting()
+        before = self._loop.time() - _SPARED
+        waiting = [connection for connection in self._connections if connection.waiting_since < before]
+        waiting.sort(key=lambda connection: (not connection.is_unused, connection.waiting_since))
+        for connection in waiting[: int(self._limit * _FREED)]:
+            connection.abort()
+        self._loop.call_soon(self._accept_more)  # their descriptors are free by then
 
-    def _resume(self) -> None:
+    def _accept_more(self) -> None:
         if self._is_stopped:
             return
-        for connection in list(self._connections):
-            connection.end_if_unused()
-        if self._lowest_free() < self._most_descriptors:
-            self._accepting = self._loop.create_task(self._accept())
+        self._accept_reserved(int(self._limit * _KEPT * _RESERVED))
+        if self.has_room:
+            self._start(self._accept())
         else:
-            self._resume_later()
+            self._loop.call_later(_RETRY_EVERY, self._make_room)
 
-    def _lowest_free(self) -> float:
-        """Return the lowest free file descriptor, infinite if there is none."""
-        try:
-            free = os.dup(self._listening.fileno())
-        except OSError:
-            return math.inf
-        os.close(free)
-        return free
+    def _accept_reserved(self, most: int) -> None:
+        """Accept connections that have waited until now, as long as the reserve has fewer than ``most``."""
+        for _ in range(most - len(self._reserve.connections)):
+            try:
+                accepted, _ = self._listening.accept()
+            except OSError:  # none waits, or no descriptor is free at all
+                return
+            self._start(self._loop.connect_accepted_socket(partial(ClientConnection, self._reserve), accepted))
 
-    @override
-    def lost(self, connection: ClientConnection) -> None:
-        self._connections.discard(connection)
+    def _start(self, accepting: Coroutine[Any, Any, object]) -> None:
+        task = self._loop.create_task(accepting)
+        self._accepting.add(task)
+        task.add_done_callback(self._accepting.discard)
+
+    # -- connections that wait for their clients ----------------------------------------------------------------------
 
     def look(self) -> None:
         """Close connections that have waited too long for their clients. Called every `CHECK_EVERY` seconds."""
@@ -180,3 +236,47 @@ class Server(ClientConnectionOwner):
     def _look(self) -> None:
         self.look()
         self._look_later()
+
+
+class _Reserve(ClientConnectionOwner):
+    """Connections that are accepted although file descriptors lack. Each ends with its first answer.
+
+    Requests of operators are answered, others only if descriptors have become free. Connections that have sent no whole
+    request by the next check are closed, so that others get their places.
+    """
+
+    cache = None
+    draining = True
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self.connections: set[ClientConnection] = set()
+        self.handler = self._answer
+        self.first_byte = server.first_byte
+
+    def close_waiting(self) -> None:
+        """Close the connections that have not sent a whole request."""
+        for connection in list(self.connections):
+            if connection.waiting_since < math.inf:
+                connection.abort()
+
+    @override
+    def opened(self, connection: ClientConnection) -> None:
+        self.connections.add(connection)
+        self._server.opened(connection)
+
+    @override
+    def lost(self, connection: ClientConnection) -> None:
+        self.connections.discard(connection)
+        self._server.lost(connection)
+
+    async def _answer(self, request: Request) -> bool:
+        server = self._server
+        if request.path in server.operators:
+            return await server.handler(request)
+        if server.has_room:
+            assert isinstance(request.client, ClientConnection)
+            self.connections.discard(request.client)
+            return await server.handler(request)
+        headers = {"content-type": "application/json", **_FULL.headers()}
+        return WholeAnswer(_FULL.http_status, headers, _FULL.body()).send(request)

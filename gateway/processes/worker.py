@@ -42,6 +42,8 @@ from gateway.snapshot import SnapshotReader
 from gateway.upstreams.pool import ConnectionPool
 from gateway.welcome import WelcomePage
 
+#: The paths that `Health` answers.
+_OPERATORS = ("/healthz", "/readyz", "/metrics")
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -158,11 +160,10 @@ def serve(gateway: Gateway, *, remembers: bool = True) -> Server:
     router.add("GET", "/", WelcomePage(gateway).show)
     router.add("GET", "/v1/models", catalog.list)
     router.add("GET", "/v1/models/", catalog.model_by_name)
-    router.add("GET", "/healthz", health.alive)
-    router.add("GET", "/readyz", health.ready)
-    router.add("GET", "/metrics", health.metrics)
+    for path, handler in zip(_OPERATORS, (health.alive, health.ready, health.metrics), strict=True):
+        router.add("GET", path, handler)
     first_byte = lambda: gateway.config.gateway.first_byte  # noqa: E731 -- of the configuration then
-    return Server(router.serve, first_byte, forwarder if remembers else None)
+    return Server(router.serve, first_byte, forwarder if remembers else None, _OPERATORS)
 
 
 def build(settings: bootstrap.WorkerBootstrap) -> Gateway:

@@ -16,6 +16,7 @@ class CompleteChunks(NamedTuple):
     payload: bytes
     end: int  #: where they end
     is_last: bool  #: whether the last of them, which is empty, ends the body
+    needed: int  #: bytes that there must be before more can be said of the next one
 
 
 def read_size(word: bytes) -> int | None:
@@ -43,6 +44,7 @@ def read_complete(data: bytes) -> CompleteChunks:
     pieces: list[bytes] = []
     at = 0
     is_last = False
+    needed = len(data) + 1
     while not is_last and (line := data.find(b"\r\n", at, at + SIZE_LINE)) >= 0:
         size = read_size(data[at:line])
         begin = line + 2
@@ -52,10 +54,11 @@ def read_complete(data: bytes) -> CompleteChunks:
                 raise ValueError("a chunk is not plain")
             break
         if end + 2 > len(data):
+            needed = max(end, len(data)) + 1
             break
         is_last = size == 0
         pieces.append(data[begin:end])
         at = end + 2
     if at == 0 and line < 0 and len(data) >= SIZE_LINE:
         raise ValueError("a chunk has no plain size")
-    return CompleteChunks(pieces[0] if len(pieces) == 1 else b"".join(pieces), at, is_last)
+    return CompleteChunks(pieces[0] if len(pieces) == 1 else b"".join(pieces), at, is_last, needed)

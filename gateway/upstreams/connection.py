@@ -91,7 +91,8 @@ class UpstreamConnection(asyncio.Protocol):
         self._follower: AnswerFollower | None = None
         self._head: AnswerHead | None = None  # of the answer
         self._missing = 0  # bytes of a body with a length
-        self._held = b""  # an incomplete chunk
+        self._held = bytearray()  # an incomplete chunk
+        self._needed = 0  # bytes of it that are held before it is read again
         self._is_between_chunks = False  # of a plain answer, the last of which has not come
         self._unsent = _NOTHING
         self._is_full = False  # the write buffer is full
@@ -144,8 +145,9 @@ class UpstreamConnection(asyncio.Protocol):
 
     def flush(self) -> None:
         """Give the follower what has come of an incomplete chunk."""
-        held, self._held = self._held, b""
-        if held:
+        if self._held:
+            held = bytes(self._held)
+            self._held.clear()
             self._parse_rest(held)
 
     def abort(self) -> None:
@@ -260,7 +262,13 @@ class UpstreamConnection(asyncio.Protocol):
             self._end(is_kept=not missing)
 
     def _read_chunks(self, data: bytes) -> None:
-        data, self._held = self._held + data, b""
+        held = self._held
+        if held:
+            held += data
+            if len(held) < self._needed:
+                return
+            data = bytes(held)
+            held.clear()
         self._is_between_chunks = False
         while data:
             try:
@@ -269,6 +277,7 @@ class UpstreamConnection(asyncio.Protocol):
                 self._parse_rest(data)
                 return
             if not chunks.end:
+                self._needed = min(chunks.needed, _MOST_HELD + 1)
                 break
             data = data[chunks.end :]
             current = self._follower  # it may be another one now
@@ -282,7 +291,7 @@ class UpstreamConnection(asyncio.Protocol):
         if len(data) > _MOST_HELD:
             self._parse_rest(data)
         else:
-            self._held = data
+            held += data
             self._is_between_chunks = not data
 
     # -- all other answers --------------------------------------------------------------------------------------------

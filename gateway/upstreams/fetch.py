@@ -5,6 +5,7 @@ import asyncio
 from typing_extensions import override
 
 from gateway.errors import UpstreamFailed, UpstreamTimeout
+from gateway.pieces import Pieces
 from gateway.upstreams import UpstreamFailureCode, upstream_failed
 from gateway.upstreams.answer_heads import AnswerHead
 from gateway.upstreams.connection import AnswerFollower, ConnectionKey, UpstreamConnection
@@ -19,12 +20,12 @@ class CollectedAnswer(AnswerFollower):
     head
         The head, as soon as it has come.
     body
-        Bytes of the body that have come.
+        What has come of the body.
     """
 
     def __init__(self, connection: UpstreamConnection, limit: int) -> None:
         self.head: AnswerHead | None = None
-        self.body = b""
+        self.body = Pieces()
         self._connection = connection
         self._limit = limit
         self._end: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -52,8 +53,8 @@ class CollectedAnswer(AnswerFollower):
 
     @override
     def received(self, payload: bytes, chunk: bytes) -> None:
-        self.body += payload
-        if len(self.body) > self._limit:
+        self.body.add(payload)
+        if self.body.size > self._limit:
             self._connection.abort()
             message = f"The deployment's answer is larger than {self._limit} bytes."
             self.broken(UpstreamFailed(message, code="upstream_protocol"))
@@ -105,7 +106,7 @@ async def fetch(
                 answer = CollectedAnswer(kept, limit)
                 kept.send(head, b"", answer)
                 try:
-                    return await answer.wait(), answer.body
+                    return await answer.wait(), answer.body.whole()
                 except UpstreamFailed as failed:
                     # A server may close an idle connection at the moment of its reuse: retry on a new connection.
                     if failed.code != "upstream_reset" or not kept.is_unanswered:
@@ -113,6 +114,6 @@ async def fetch(
             fresh = await pool.connect(key, connect_timeout)
             answer = CollectedAnswer(fresh, limit)
             fresh.send(head, b"", answer)
-            return await answer.wait(), answer.body
+            return await answer.wait(), answer.body.whole()
     except TimeoutError:
         raise UpstreamTimeout("The deployment did not answer in time.", code="total_timeout") from None

@@ -10,13 +10,14 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.servers.gateway_app import Served, served
 from typing_extensions import override
 
 from auditor.domain.exchange import Outcome
-from gateway.exchange.batch import IterationBatch
+from gateway.exchange.batch import Asking, Ending, IterationBatch
 from gateway.recording.spool import SpoolWriter
 
 BODY = json.dumps({"model": "m", "messages": [{"role": "user", "content": "hello"}]}).encode()
@@ -312,3 +313,54 @@ async def test_a_request_behind_another_is_answered_after_it(tmp_path: Path, ite
         assert first.startswith(WHOLE)
         rest = first[len(WHOLE) :] or await asyncio.get_running_loop().sock_recv(client, 1 << 16)
         assert rest.startswith(b"HTTP/1.1 400 ")
+
+
+class Step(Asking, Ending):
+    """Asks, and ends; fails at some of its calls."""
+
+    def __init__(self, *failing: str) -> None:
+        self._failing = failing
+        self.calls: list[str] = []
+
+    def _call(self, name: str) -> None:
+        self.calls.append(name)
+        if name in self._failing:
+            raise RuntimeError(name)
+
+    @override
+    def ask(self) -> None:
+        self._call("ask")
+
+    @override
+    def record(self) -> None:
+        self._call("record")
+
+    @override
+    def answer(self, lines: bytes) -> None:
+        self._call("answer")
+
+    @override
+    def broken(self, error: Exception) -> None:
+        self._call("broken")
+
+
+class FailingRecorder:
+    """Writes nothing."""
+
+    def write_held(self) -> None:
+        raise RuntimeError("a fault of the gateway")
+
+
+@pytest.mark.parametrize("failing", ["record", "answer", "ask"])
+async def test_an_error_at_the_end_of_an_iteration_ends_no_other(failing: str) -> None:
+    recorder: Any = FailingRecorder()
+    batch, step, other = IterationBatch(recorder), Step(failing, "broken"), Step()
+    for each in (step, other):
+        batch.end(each)
+        batch.ask(each)
+    await asyncio.sleep(0)
+    assert other.calls == ["record", "answer", "ask"]
+    assert [call for call in step.calls if call != "broken"] == (
+        ["record", "ask"] if failing == "record" else ["record", "answer", "ask"]
+    )
+    assert step.calls.count("broken") == 1

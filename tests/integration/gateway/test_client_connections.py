@@ -568,3 +568,45 @@ async def test_an_error_that_no_handler_has_caught_leaves_no_client_waiting(capl
     ((status, body),) = understood(heard, 1)
     assert (status, json.loads(body)["error"]["code"]) == (500, "internal_error")
     assert "a fault of the server" in caplog.text
+
+
+async def test_for_a_descriptor_the_oldest_that_wait_go_first_and_whole_requests_stay(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("gateway.http.server._SPARED", 0.0)
+    may_answer = asyncio.Event()
+    gone: list[str] = []
+
+    async def hold(request: Request) -> WholeAnswer:
+        await may_answer.wait()
+        return await echo(request)
+
+    async def ends(name: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError):
+            await reader.read()
+        gone.append(name)
+        writer.close()
+
+    beginnings = {
+        "head": b"POST /ec",
+        "body": b"POST /hold HTTP/1.1\r\nhost: h\r\ncontent-length: 5\r\n\r\nhel",
+        "chunks": b"POST /echo HTTP/1.1\r\nhost: h\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhe",
+        "whole": b"GET /hold HTTP/1.1\r\nhost: h\r\nconnection: close\r\n\r\n",
+        "answered": FIRST,
+        "unused": b"",
+    }
+    async with listening(hold=hold) as at:
+        ending = []
+        for name, beginning in beginnings.items():
+            reader, writer = await at.connect()
+            writer.write(beginning)
+            await at.answer_another()
+            ending.append(asyncio.create_task(ends(name, reader, writer)))
+        at.server._limit = 8  # room is made for one
+        for count in range(1, 6):
+            at.server._make_room()
+            await eventually(lambda count=count: len(gone) == count)
+        at.server._make_room()
+        may_answer.set()
+        await asyncio.gather(*ending)
+    assert gone == ["answered", "unused", "head", "body", "chunks", "whole"]

@@ -63,7 +63,7 @@ class CountingCache(RequestCache):
         self.taken = 0
 
     @override
-    def take(self, client: ClientConnection, data: bytes, arrived_ns: int) -> Offer:
+    def take(self, client: ClientConnection, data: bytes, arrived_ns: int) -> Offer | int:
         offer = self._cache.take(client, data, arrived_ns)
         self.taken += offer is Offer.TAKEN
         return offer

@@ -1,11 +1,13 @@
 """Clients and deployments that try to stop one worker from serving the others."""
 
 import asyncio
+import contextlib
 import json
 import re
 import socket
 import time
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import aiohttp
@@ -16,7 +18,7 @@ from support.servers.product import Product, Running, installation, settings
 from support.stores.databases import Databases
 from support.upstreams.scripted_upstream import ScriptedUpstream, scripted_upstream
 from support.upstreams.upstream_answers import event, json_answer, ordinary, sse
-from support.upstreams.upstream_wire import Outcome, Request, Steps
+from support.upstreams.upstream_wire import HANG, Outcome, Request, Steps
 from support.waiting import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -24,12 +26,15 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 CHAT = "/v1/chat/completions"
 #: Costs redaction the most for each of its bytes.
 COSTLY = "password=1a2b3c4d "
+CHUNKED = b"transfer-encoding: chunked\r\n\r\n"
 MIB = 1 << 20
 DESCRIPTORS = 256
 
 
 def by_model(request: Request) -> Steps:
-    """`costly`: an answer that takes redaction long; `endless`: 64 MiB of events; others: the ordinary one."""
+    """`costly`: an answer that takes redaction long; `endless`: 64 MiB of events; `waiting`: waits for `release`."""
+    if request.model == "waiting":
+        return [HANG, *ordinary(request)]
     if request.model == "endless" and request.stream:
         return sse([event({"choices": [{"delta": {"content": "x" * 65_536}}]})] * 1024, packets=False)
     if request.model != "costly":
@@ -126,6 +131,16 @@ async def ask(product: Product, model: str = "small") -> int:
         return answer.status
 
 
+async def asks(product: Product, model: str, status: int = 200) -> bool:
+    return await ask(product, model) == status
+
+
+async def get(product: Product, path: str) -> int:
+    async with aiohttp.ClientSession() as client, client.get(product.url + path) as answer:
+        await answer.read()
+        return answer.status
+
+
 async def test_a_body_in_tiny_chunks_takes_little_more_memory_than_its_size(
     product: Product, running: Running, thorough: bool
 ) -> None:
@@ -167,6 +182,83 @@ async def test_silent_connections_do_not_take_the_worker_out(product: Product, r
     lines = said.count("file descriptors are in use")
     assert 1 <= lines <= 1 + (time.monotonic() - began) / 30
     assert "Traceback" not in said
+
+
+class Drips:
+    """Clients that begin a request and send one more byte of it ever so often, until `stop`."""
+
+    def __init__(self, product: Product, count: int) -> None:
+        head = f"POST {CHAT} HTTP/1.1\r\nhost: 127.0.0.1\r\n".encode()
+        self._beginnings = [head, b"P", head + b"content-length: 9999\r\n\r\n{", head + CHUNKED + b"9999\r\n{"]
+        self._product = product
+        self._count = count
+        self._open: list[socket.socket] = []
+
+    async def drip(self) -> None:
+        """Begin the requests, and go on with them."""
+        for number in range(self._count):
+            self._open.append(connect(self._product))
+            self._open[-1].setblocking(False)
+            self._open[-1].send(self._beginnings[number % len(self._beginnings)])
+        while True:
+            await asyncio.sleep(0.5)
+            for connection in self._open:
+                with contextlib.suppress(OSError):  # the worker has closed it
+                    connection.send(b"x")
+
+    def stop(self) -> None:
+        for connection in self._open:
+            connection.close()
+
+
+@asynccontextmanager
+async def dripping(product: Product, count: int) -> AsyncIterator[None]:
+    drips = Drips(product, count)
+    task = asyncio.create_task(drips.drip())
+    try:
+        yield
+        assert not task.done()
+    finally:
+        task.cancel()
+        drips.stop()
+
+
+async def test_requests_that_drip_do_not_take_the_worker_out(
+    product: Product, running: Running, upstream: ScriptedUpstream
+) -> None:
+    answered = asyncio.create_task(ask(product, "waiting"))
+    await upstream.until(lambda up: up.hanging == 1)
+    async with dripping(product, 400):
+        for _ in range(5):
+            assert await asyncio.wait_for(get(product, "/healthz"), 30) == 200
+            assert await asyncio.wait_for(ask(product), 30) in {200, 503}
+        await eventually(lambda: asks(product, "small"), 30)
+    upstream.release()
+    assert await answered == 200, "a whole request was taken for one that is not"
+    assert "Traceback" not in running.said()
+
+
+async def test_operators_are_answered_while_whole_requests_hold_all_file_descriptors(
+    product: Product, running: Running, upstream: ScriptedUpstream
+) -> None:
+    count = DESCRIPTORS * 3 // 8
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as client:
+
+        async def wait() -> int:
+            async with client.post(product.url + CHAT, json={"model": "waiting"}) as answer:
+                return answer.status
+
+        waiting = [asyncio.create_task(wait()) for _ in range(count)]
+        await upstream.until(lambda up: up.hanging > count * 3 // 4)
+        await eventually(lambda: asks(product, "small", 503), 30)
+        for path in ("/healthz", "/readyz", "/metrics"):
+            assert await asyncio.wait_for(get(product, path), 30) == 200
+        upstream.release()
+        statuses = await asyncio.gather(*waiting)
+    assert set(statuses) <= {200, 503}
+    assert statuses.count(200) > count * 3 // 4
+    await eventually(lambda: asks(product, "small"), 30)
+    assert "Traceback" not in running.said()
 
 
 @pytest.mark.slow

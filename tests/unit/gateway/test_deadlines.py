@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 from support.waiting import eventually
+from typing_extensions import override
 
 from gateway.exchange.deadlines import Deadlines, Waiting
 
@@ -90,3 +91,23 @@ async def test_without_anyone_who_waits_nothing_is_checked(deadlines: Deadlines)
     await looks(deadlines)
     await eventually(lambda: not deadlines._is_checking)
     assert asyncio.get_running_loop().is_running()
+
+
+async def test_an_error_of_the_end_of_one_ends_no_other_and_no_later_check(deadlines: Deadlines) -> None:
+    class Unbreakable(Wait):
+        @override
+        def broken(self, error: Exception) -> None:
+            raise error
+
+    def fail() -> None:
+        raise RuntimeError("a fault of the gateway")
+
+    other = Wait()
+    for waiting in (Unbreakable(fail), other):
+        deadlines.watch(waiting, deadlines.now() - 1)
+    await looks(deadlines)
+    assert other.told >= 1
+    told = other.told
+    await looks(deadlines)
+    assert other.told > told
+    deadlines.forget(other)

@@ -26,8 +26,8 @@ SECRET = "sk-bias-one"
 FOLDER = str(Path(gateway.exchange.__file__).parent)
 #: What the event loop calls itself, and what ends an exchange after an error: an error there is a second one.
 OUTERMOST = {
-    "_check", "_flush", "_flush_later", "_run", "answered", "began", "broken", "end_broken", "ended", "failed", "forget",
-    "guard", "log_failure", "on_due", "received", "take",
+    "_check", "_flush", "_flush_later", "_run", "answered", "began", "broken", "end_broken", "ended", "failed",
+    "forget", "guard", "log_failure", "on_due", "received", "take",
 }  # fmt: skip
 
 
@@ -84,7 +84,9 @@ def held(served_: Served) -> dict[str, Any]:
 FREE = {"in flight": {}, "slots": 0, "deadlines": [], "connections": [], "clients": False}
 
 
-@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize(
+    "stream", [pytest.param(False, id="whole"), pytest.param(True, id="stream", marks=pytest.mark.slow)]
+)
 async def test_an_error_at_any_call_leaks_nothing_and_costs_no_other(stream: bool, tmp_path: Path) -> None:
     key = Key(id="key_1", name="k", hash=hash_secret(SECRET), rpm=1_000_000, tpm=1_000_000, budget=1e6)
     faults: dict[str, str] = {}

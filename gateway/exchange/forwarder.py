@@ -7,6 +7,7 @@ a connection and a slot are free, its deployment is asked at once, without a tas
 
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 from msgspec import structs
@@ -22,7 +23,6 @@ from gateway.exchange.endpoints import Endpoint
 from gateway.exchange.exchange import ActiveExchange, ExchangeParts
 from gateway.exchange.head_plans import HeadPlan, HeadPlans, KnownHead
 from gateway.exchange.obtaining import begin_obtaining, go_on_after
-from gateway.exchange.route_plans import DeploymentPlan
 from gateway.headers import derived_request_id, request_id, trace_tags
 from gateway.http import Request
 from gateway.http.connection import ClientConnection
@@ -112,7 +112,7 @@ class Forwarder(RequestCache):
 
     # -- one way ------------------------------------------------------------------------------------------------------
 
-    def _begin(
+    def _begin(  # noqa: PLR0915 -- each call takes as long as five lines
         self, client: ClientConnection, plan: HeadPlan, headers: Mapping[str, str], body: bytes, at_us: int
     ) -> bool:
         """Begin the exchange of a whole request. Return False if it has ended with an error of the gateway itself.
@@ -151,15 +151,6 @@ class Forwarder(RequestCache):
                 exchange.refused(error)
                 raise
         client.exchange = exchange
-        try:
-            self._ask(exchange, chosen)
-        except Exception as error:  # noqa: BLE001 -- the exchange answers
-            exchange.broken(error)
-            return False
-        return True
-
-    def _ask(self, exchange: ActiveExchange, chosen: DeploymentPlan) -> None:
-        """Ask the chosen deployment at the end of the iteration, or begin to obtain an answer."""
         connection = None
         try:
             connection = self._pool.take(chosen.connection_key())
@@ -170,14 +161,17 @@ class Forwarder(RequestCache):
                 begin_obtaining(exchange)
             else:
                 exchange.ticket = ticket
-                due = exchange.since + (chosen.first_token if exchange.envelope.stream else chosen.total)
+                due = exchange.since + (chosen.first_token if envelope.stream else chosen.total)
                 self._batch.ask(Attempt(exchange, chosen, connection, due))
         except UpstreamFailed as failure:  # the request cannot be written, or the authority not be read
-            go_on_after(exchange, failure)
-        except BaseException:
+            exchange.guard(partial(go_on_after, exchange, failure))
+            return client.exchange is exchange
+        except Exception as error:  # noqa: BLE001 -- the exchange answers
             if connection is not None:  # nobody else may know of it
                 connection.abort()
-            raise
+            exchange.broken(error)
+            return False
+        return True
 
     def _refuse(self, client: ClientConnection, known: KnownHead, error: Exception) -> None:
         """Answer with an error."""

@@ -84,7 +84,9 @@ def held(served_: Served) -> dict[str, Any]:
 FREE = {"in flight": {}, "slots": 0, "deadlines": [], "connections": [], "clients": False}
 
 
-@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize(
+    "stream", [pytest.param(False, id="whole"), pytest.param(True, id="stream", marks=pytest.mark.slow)]
+)
 async def test_an_error_at_any_call_leaks_nothing_and_costs_no_other(stream: bool, tmp_path: Path) -> None:
     key = Key(id="key_1", name="k", hash=hash_secret(SECRET), rpm=1_000_000, tpm=1_000_000, budget=1e6)
     faults: dict[str, str] = {}

@@ -3,7 +3,7 @@
 ``pairs`` does the first for rows of the store.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import combinations
@@ -54,6 +54,8 @@ _OF_BOTH_LAYERS: Final = ("ir", "dni")
 _LEVEL: Final = 0.05
 #: More deployments than this are not compared in pairs: nobody reads 780 differences.
 MOST_PAIRED: Final = 40
+#: Values that an error lists.
+_MOST_LISTED: Final = 20
 _NO_QUESTION: Final = Insufficient(reason="no statement that both were asked under the same condition")
 
 
@@ -74,14 +76,21 @@ class SideGrid:
     mass: Floats  #: responses, with their weights
 
     @classmethod
-    def of(cls, tallies: Tallies, field: str) -> Self:
-        """Index the rows about statements by a field, and by all else that makes them the same question."""
-        keys = [(index, key) for index, key in enumerate(tallies.groups) if key.rubric == STATEMENT]
+    def of(cls, tallies: Tallies, field: str, chosen: Collection[str] | None = None) -> Self:
+        """Index the rows about statements by a field, and by all else that makes them the same question.
+
+        ``chosen`` are the values that are compared, as text; None for all.
+        """
+        keys = [
+            (index, key)
+            for index, key in enumerate(tallies.groups)
+            if key.rubric == STATEMENT and (chosen is None or str(group_value(tallies, key, field)) in chosen)
+        ]
         values = [group_value(tallies, key, field) for _, key in keys]
         sides = sorted({scalar_key(value): value for value in values}.items())
         place = {order: number for number, (order, _) in enumerate(sides)}
         names = [_condition(field, key.deployment, key.condition) for _, key in keys]
-        conditions = sorted(set(names))
+        conditions = {name: number for number, name in enumerate(sorted(set(names)))}
         sizes = [tallies.spans[index + 1] - tallies.spans[index] for index, _ in keys]
         entries = tallies.entries([index for index, _ in keys])
         statements, statement = np.unique(tallies.statement[entries], return_inverse=True)
@@ -93,7 +102,7 @@ class SideGrid:
             n_statements=len(statements),
             clusters=_clusters(tallies, entries, statement),
             statement=statement,
-            condition=np.repeat(np.array([conditions.index(name) for name in names], dtype=np.int64), sizes),
+            condition=np.repeat(np.array([conditions[name] for name in names], dtype=np.int64), sizes),
             side=np.repeat(np.array([place[scalar_key(value)] for value in values], dtype=np.int64), sizes),
             cell=tallies.cells(entries),
             mass=_scaled(tallies.count[entries], weight),
@@ -147,14 +156,21 @@ def standardised(tallies: Tallies, *, panel_differs: bool) -> list[StandardisedE
     if len(grid.sides) < 2:
         return []
     counts = {name: grid.counts(METRICS[name]) for name in COMPARED}
-    shares = np.stack([each.shares for each in counts[RANKED]])
-    mix = np.abs(shares[:, None] - shares[None]).sum(axis=2).max(axis=1) / 2
+    # A deployment of which no answer came has neither a mix nor rates, and takes none from the others.
+    answered = [bool(each.trials.any()) for each in counts[RANKED]]
+    mix = _mix(counts[RANKED], answered)
     flags = (MIX_DIFFERS,) if mix.max() >= MIX_DIFFERS_FROM else ()
-    kept = {name: np.all([estimable(each) for each in sides], axis=0) for name, sides in counts.items()}
+    kept = {
+        name: np.all([estimable(each) for each, came in zip(sides, answered, strict=True) if came], axis=0)
+        for name, sides in counts.items()
+        if any(answered)
+    }
+    if not kept:
+        return []
     rates = {
         name: [OTHER_PANELS] * len(sides)
         if panel_differs and name != _OF_RULES
-        else [_rate(each, kept[name], METRICS[name]) for each in sides]
+        else [_rate(each, kept[name], METRICS[name], grid.clusters) for each in sides]
         for name, sides in counts.items()
     }
     pooled = _ranks([each.pooled for each in counts[RANKED]])
@@ -179,11 +195,28 @@ def standardised(tallies: Tallies, *, panel_differs: bool) -> list[StandardisedE
     ]
 
 
-def _rate(counts: GridCounts, kept: NDArray[np.bool_], metric: Metric) -> BoundedEntry | Insufficient:
+def _mix(counts: Sequence[GridCounts], answered: Sequence[bool]) -> Floats:
+    """Return for each side the largest share of answers that lie in other conditions than another side's."""
+    with np.errstate(invalid="ignore"):
+        shares = np.stack([each.shares for each in counts])
+    apart = np.abs(shares[:, None] - shares[None]).sum(axis=2) / 2
+    both = np.outer(answered, answered)
+    return np.asarray(np.where(both, apart, 0.0).max(axis=1))
+
+
+def _rate(
+    counts: GridCounts, kept: NDArray[np.bool_], metric: Metric, clusters: Ints | Insufficient | None
+) -> BoundedEntry | Insufficient:
     """Estimate the mean of the conditions' rates."""
+    if isinstance(clusters, Insufficient):
+        return clusters
     events, trials = counts.events[:, kept], counts.trials[:, kept]
     if not kept.any():
         return Insufficient(reason="no condition has 5 statements of all deployments")
+    if not trials.any(axis=0).all():
+        return Insufficient(reason="no answer came")
+    if clusters is not None:
+        events, trials = (_summed(each, clusters) for each in (events, trials))
     statements = int(trials.any(axis=1).sum())
     if statements < MIN_STATEMENTS:
         return Insufficient(reason=f"{statements} statements, {MIN_STATEMENTS} needed")
@@ -192,6 +225,13 @@ def _rate(counts: GridCounts, kept: NDArray[np.bool_], metric: Metric) -> Bounde
     rate = contrast(events, trials, np.full(size, 1 / size), ends=ends)
     interval = rate.interval()
     return BoundedEntry(value=rate.value, low=interval.low, high=interval.high)
+
+
+def _summed(values: Floats, clusters: Ints) -> Floats:
+    """Sum the rows of each cluster."""
+    out = np.zeros((int(clusters.max()) + 1, values.shape[1]))
+    np.add.at(out, clusters, values)
+    return out
 
 
 def _ranks(rates: Sequence[float]) -> list[int]:
@@ -317,14 +357,15 @@ def difference(
     """
     if metric not in METRICS:
         raise UsageError(f"there is no measure {metric!r}; known: {', '.join(METRICS)}")
-    grid = SideGrid.of(tallies, field)
-    places = {str(side): place for place, side in enumerate(grid.sides)}
+    known = {str(group_value(tallies, key, field)) for key in tallies.groups if key.rubric == STATEMENT}
     for value in (first, second):
-        if value not in places:
-            known = ", ".join(sorted(places)) or "none"
-            raise UsageError(f"no row about a statement has the {field} {value!r}; known: {known}")
+        if value not in known:
+            listed = ", ".join([*sorted(known)[:_MOST_LISTED], *(["..."] if len(known) > _MOST_LISTED else [])])
+            raise UsageError(f"no row about a statement has the {field} {value!r}; known: {listed or 'none'}")
     if first == second:
         raise UsageError(f"{field} {first!r} is compared with itself")
+    grid = SideGrid.of(tallies, field, (first, second))
+    places = {str(side): place for place, side in enumerate(grid.sides)}
     pairs = _Pairs(grid, metric, panels)
     pair = places[first], places[second]
     return pairs.entry(*pair, pairs.measure(*pair))

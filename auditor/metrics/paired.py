@@ -35,7 +35,7 @@ class PairedDifference:
     n: int  #: responses to the questions that count, of both sides
     n_statements: int
     conditions: NDArray[np.bool_]  #: shape [C]: whether a condition counts
-    errors: Floats  #: shape [S]: what each statement adds to the error of ``value``
+    errors: Floats  #: what each statement, or its cluster, adds to the error of ``value``
     se: float
 
 
@@ -111,7 +111,7 @@ def paired_difference(
         n=round(float((first.trials + second.trials)[both].sum())),
         n_statements=int(used.sum()),
         conditions=kept,
-        errors=errors,
+        errors=summed,
         se=se,
     )
 
@@ -122,7 +122,7 @@ def adjusted(differences: Sequence[PairedDifference], *, seed: int) -> list[floa
     Parameters
     ----------
     differences
-        One or more, with errors of the same statements.
+        One or more, of the same statements and clusters.
     seed
         Seed of the draws.
     """

@@ -67,6 +67,19 @@ def test_a_condition_of_one_deployment_is_left_out_and_counted():
     assert (entry.n, entry.left_out, entry.value) == (240, 120, 0.0)
 
 
+def test_a_deployment_of_which_no_answer_came_takes_no_rate_from_the_others():
+    lost = {"sel": "Abstain", "sel_reason": "transport_error", "elab": "Abstain", "elab_reason": "transport_error"}
+    rows = [*MIXED, *({**row, **lost} for row in asked("c", "BJ"))]
+    rates = standardised(tallied(rows), panel_differs=False)
+    assert [type(entry.metrics["ber_union_full"]) is Missing for entry in rates] == [False, False, True]
+    assert rates[2].mix == 0
+    entries = differences(tallied(rows), {}, seed=0)
+    assert {entry.missing for entry in entries if isinstance(entry, MissingDifference)} == {
+        "no statement that both were asked under the same condition"
+    }
+    assert len([entry for entry in entries if isinstance(entry, DeploymentDifferenceEntry)]) == len(COMPARED)
+
+
 def test_no_common_question_gives_a_reason():
     entry = difference(tallied([*asked("a", "BJ"), *asked("b", "CTO")]), {}, "a", "b")
     assert entry.missing == "no statement that both were asked under the same condition"

@@ -96,7 +96,7 @@ def paired_difference(
     shrink = n_clusters / (n_clusters + 1)
     spare = np.sqrt(n_clusters / np.maximum(n_clusters - 1, 1))
     errors = ((apart - means * pairs) / n_pairs * spare * shrink).sum(axis=1) * weight
-    summed = np.bincount(labels, weights=errors)
+    summed = np.bincount(labels, weights=errors).astype(np.float64)
     centre = float((means * shrink).sum() * weight)
     added = ((weight / (n_clusters + 1)) ** 2 * (1 + (means * shrink) ** 2)).sum()
     se = float(np.sqrt(summed @ summed + added))

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from aiohttp import web
+from aiohttp.http import HttpProcessingError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from auditor import parent_pipe
@@ -99,6 +100,7 @@ async def serve(config: Config, database_url: str, read: Callable[[], Config] | 
         registry=process_registry(),
         exposed=lambda: exposition.text,
     )
+    logging.getLogger("aiohttp.server").addFilter(_is_not_the_clients)
     runner = web.AppRunner(build_app(served), access_log=None)
     await runner.setup()
     beside = [asyncio.create_task(exposition.follow(engine))]
@@ -125,6 +127,12 @@ async def _open_store(database_url: str, listen: Address) -> AsyncEngine:
         await engine.dispose()
         raise
     return engine
+
+
+def _is_not_the_clients(record: logging.LogRecord) -> bool:
+    """Leave requests that are not valid HTTP out of the log: their senders get 400, and could fill it."""
+    error = record.exc_info[1] if record.exc_info else None
+    return not isinstance(error, HttpProcessingError)
 
 
 async def _start(runner: web.AppRunner, config: Config) -> None:

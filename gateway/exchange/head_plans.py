@@ -28,6 +28,8 @@ from gateway.recording.recorder import LARGE_COPY
 #: The largest head with a plan, and the number of heads and of models of a head that have one.
 _MOST_HEAD: Final = 4096
 _MOST_HEADS: Final = 2048
+#: Bytes of all heads that have one: a plan holds the fields again for each model and deployment.
+_MOST_BYTES: Final = 1 << 20
 _MOST_MODELS: Final = 8
 #: Characters of a model's name with a plan; other names are text of a body.
 _MOST_NAME: Final = 200
@@ -173,6 +175,7 @@ class HeadPlans:
         self._gateway = gateway
         self._endpoints = endpoints
         self._plans: dict[bytes, HeadPlan] = {}
+        self._bytes = 0  # of their heads
         self._seen: set[int] = set()
         self._made_from: tuple[object, object] = (None, None)
         self.most_body = 0
@@ -203,6 +206,7 @@ class HeadPlans:
             self._gateway.authenticator.refresh_before_keyless()
         if plan.snapshot is not self._gateway.snapshot.current and not plan.renew(self._gateway):
             self._plans = {head: other for head, other in self._plans.items() if other is not plan}
+            self._bytes = sum(map(len, self._plans))
             return None
         return KnownHead(plan, headers, body_at, length)
 
@@ -227,9 +231,12 @@ class HeadPlans:
             return
         if plan.headers_with(read.values) is None:
             return
-        if len(self._plans) >= _MOST_HEADS:
-            del self._plans[next(iter(self._plans))]
+        self._bytes += len(read.key) - (len(read.key) if read.key in self._plans else 0)
         self._plans[read.key] = plan
+        while len(self._plans) > _MOST_HEADS or self._bytes > _MOST_BYTES:
+            oldest = next(iter(self._plans))
+            self._bytes -= len(oldest)
+            del self._plans[oldest]
 
     def _is_seen(self, head: bytes) -> bool:
         mark = hash(head)
@@ -249,6 +256,7 @@ class HeadPlans:
         if table is gateway.table and authenticator is gateway.authenticator:
             return True
         self._plans.clear()
+        self._bytes = 0
         self._made_from = gateway.table, gateway.authenticator
         self.most_body = min(LARGE_COPY, gateway.config.gateway.body_limit)
         return False

@@ -219,3 +219,16 @@ def test_plans_are_bounded_and_hold_no_request(gateway: Served) -> None:
     assert made.find(head(extra=b"X-Also: 0\r\n")) is None
     assert made.find(head(extra=b"X-Also: 2099\r\n")) is not None
     assert [each for each in live_requests() if not any(each is other for other in before)] == []
+
+
+def test_plans_of_long_heads_are_fewer(gateway: Served) -> None:
+    made, long = plans(gateway), b"X-Also: %04d" + b"y" * 3800 + b"\r\n"
+    for number in range(600):
+        for _ in range(2):
+            made.remember(head(extra=long % number) + b"{}", request())
+    assert 2**20 // 4000 < len(made) < 2**20 // 3800
+    assert made.find(head(extra=long % 599)) is not None
+    for number in range(2048):  # short ones find room again
+        for _ in range(2):
+            made.remember(head(extra=b"X-Also: %d\r\n" % number) + b"{}", request())
+    assert len(made) == 2048

@@ -1,5 +1,6 @@
 """Auditor processes at work on one store: they share it, survive one another's death, and no coding doubles."""
 
+import asyncio
 import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -168,6 +169,22 @@ async def test_sigterm_ends_a_process_at_work_soon(tmp_path: Path, migrated_url:
         await one.found("SELECT 1 FROM codings LIMIT 1")
         assert running.stop(patience=15) == 0
         assert "Traceback" not in running.said()
+
+
+NOT_HTTP = [b"x: a\0b", b"x: a\x07b", b"x y: 1", b"content-length: -1", b"transfer-encoding: chunked\r\n\r\nz\r\n"]
+
+
+async def test_requests_that_are_not_http_are_refused_and_not_logged(tmp_path: Path, migrated_url: str) -> None:
+    with auditors(tmp_path, migrated_url, 1) as (one,), one.running("auditor", until=READY) as running:
+        before = running.said()
+        host, port = one.settings["auditor"]["listen"].split(":")
+        for line in NOT_HTTP:
+            reader, writer = await asyncio.open_connection(host, int(port))
+            writer.write(b"POST /login HTTP/1.1\r\nhost: %b\r\n%b\r\n\r\n" % (host.encode(), line))
+            answer = await asyncio.wait_for(reader.read(), PATIENCE)
+            writer.close()
+            assert answer.split(b" ", 2)[1] == b"400"
+        assert running.said() == before
 
 
 async def test_the_configuration_s_probes_are_sent_and_read_without_being_asked(product: Product) -> None:

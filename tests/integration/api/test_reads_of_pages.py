@@ -13,7 +13,7 @@ from support.stores.window_reads import rows_read
 #: The pages of the fleet and of deployments. Of lists of answers, plans differ between small and large tables.
 OF_ONE = [page for page in PAGES if not page.startswith("/answers")]
 #: Those with numbers of every deployment.
-OF_ALL = ("/", "/?window=7d&sort=ir", "/audits/plan?design=sentinel", "/audits/bulk-all")
+OF_ALL = ("/", "/?window=7d&sort=ir", "/audits/plan?design=sentinel", "/audits/bulk-all", "/health")
 
 
 #: Some of both kinds, for `make test`.

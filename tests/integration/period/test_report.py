@@ -234,7 +234,7 @@ async def test_the_command(migrated_url: str, engine: AsyncEngine, tmp_path: Pat
                 "--by colour: 'colour' is not one of",
             ),
             (("--replay", "biasmeter.yaml"), 1, "biasmeter.yaml: is not JSON"),
-            (("--replay", "nothing.json"), 1, "nothing.json: no such file"),
+            (("--replay", "nothing.json"), 2, "nothing.json: no such file"),
         ):
             done = product.run(*common, "bad", *arguments, check=False)
             assert (done.returncode, said in done.stderr) == (status, True), done.stderr

@@ -70,6 +70,7 @@ ARGUMENTS = {
     "audit run": ["-c", "biasmeter.yaml", "--deployment", "one"],
     "code": ["rows.jsonl", "-o", "coded.jsonl"],
     "decisions": ["rows.jsonl", "-o", "out"],
+    "difference": ["rows.jsonl", "a", "b"],
     "demo": ["--out", "demo"],
     "deploy-files": ["-o", "files"],
     "domains generate": [

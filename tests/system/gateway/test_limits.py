@@ -72,17 +72,17 @@ class Owner:
         return (await self.ask(**body))[0]
 
     async def known(self) -> None:
-        """Wait until both workers know the key. Models are no requests of a limit."""
+        """Wait until both workers know the key. No limit counts a request without a body that can be read."""
 
-        async def models(client: aiohttp.ClientSession) -> int:
-            async with client.get(self.product.url + "/v1/models", headers=self.headers) as answer:
+        async def unreadable(client: aiohttp.ClientSession) -> int:
+            async with client.post(self.product.url + CHAT, headers=self.headers, data=b"{") as answer:
                 return answer.status
 
         async def accepted() -> bool:
             async with aiohttp.ClientSession() as client:
-                if await models(client) != 200:  # costs less than to look for each worker
+                if await unreadable(client) != 400:  # costs less than to look for each worker
                     return False
-            return set(await ask_each_worker(self.product, models)) == {200}
+            return set(await ask_each_worker(self.product, unreadable)) == {400}
 
         await eventually(accepted)
 

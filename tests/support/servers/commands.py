@@ -112,6 +112,7 @@ def run(
             status = command.wait(timeout)
         finally:
             command.kill()
+            command.wait(10)  # closes the connection, also where an error has ended the wait before
         outputs = []
         for file in (stdout, stderr):
             file.seek(0)

@@ -8,18 +8,11 @@ from typing import Final
 from typing_extensions import override
 
 from auditor.errors import UsageError
-from auditor.metrics.rates import METRICS
 
 #: A term: one field, or several whose levels interact.
 Term = tuple[str, ...]
 #: The outcomes, each with its measure.
-OUTCOMES: Final = {
-    name: metric
-    for name, metric in (
-        ("sel", "ber_sel_full"), ("elab", "ber_elab_full"), ("union", "ber_union_full"), ("thought", "ber_thought"),
-    )
-    if metric in METRICS
-}  # fmt: skip
+OUTCOMES: Final = {"sel": "ber_sel_full", "elab": "ber_elab_full", "union": "ber_union_full"}
 #: Interactions of more fields than this cannot be read by people.
 _MOST_CROSSED: Final = 3
 _NAME: Final = re.compile(r"[A-Za-z_]\w*")
